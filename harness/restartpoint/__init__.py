@@ -1,0 +1,3 @@
+"""A durable runtime for agent conversations."""
+
+__all__: list[str] = []
