@@ -20,7 +20,7 @@ LOCK = ROOT / "ci" / "requirements-dev.lock"
 PROJECT = "restartpoint"
 NOT_LOCKED = {PROJECT, "pip", "setuptools", "wheel"}
 HEADER = f"""\
-# Made by `make lock` on Python {sys.version_info.major}.{sys.version_info.minor} from the ranges in pyproject.toml; do not edit.
+# Made by `make lock` on Python {".".join(map(str, sys.version_info[:2]))} from the ranges in pyproject.toml.
 # After each pin: what asks for it.
 """
 
@@ -31,7 +31,7 @@ def normalise(name: str) -> str:
 
 
 def required_names(distribution: importlib.metadata.Distribution) -> set[str]:
-    """The names that a distribution requires; of extras only the project's own count, since they alone are asked for."""
+    """The names that a distribution requires; of extras only the project's own count."""
     ours = normalise(distribution.metadata["Name"]) == PROJECT
     lines = (line for line in distribution.requires or [] if ours or "extra ==" not in line)
     names = (re.match(r"[A-Za-z0-9._-]+", line) for line in lines)
