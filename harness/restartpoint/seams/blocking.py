@@ -1,0 +1,36 @@
+"""The port through which synchronous tool functions run, so that they never block the event loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol, TypeVar
+
+import anyio.to_thread
+
+__all__ = ["BlockingWork", "InlineWork", "ThreadWork"]
+
+T = TypeVar("T")
+
+
+class BlockingWork(Protocol):
+    """Runs a blocking function to its end."""
+
+    async def run(self, work: Callable[[], T]) -> T:
+        """The function's result; its exception is raised here."""
+        ...
+
+
+class ThreadWork:
+    """Runs the function on a worker thread; a cancelled caller does not wait for it."""
+
+    async def run(self, work: Callable[[], T]) -> T:
+        """The function's result; its exception is raised here."""
+        return await anyio.to_thread.run_sync(work, abandon_on_cancel=True)
+
+
+class InlineWork:
+    """Runs the function in place, for simulation and tests."""
+
+    async def run(self, work: Callable[[], T]) -> T:
+        """The function's result; its exception is raised here."""
+        return work()
