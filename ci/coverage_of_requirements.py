@@ -110,8 +110,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     console = Console(width=None if sys.stdout.isatty() else 110)
     if not options.brief:
         console.print(table(sections))
-        for id, reason in sorted(landed.exempt.items()):
-            console.print(f"exempt: {id}: {reason}", highlight=False, markup=False)
+        for exempt, reason in sorted(landed.exempt.items()):
+            console.print(f"exempt: {exempt}: {reason}", highlight=False, markup=False)
     for one in sections:
         if options.missing == one.name:
             console.print(f"{one.catalogue} {one.name} lacks: {' '.join(one.missing) or 'nothing'}", highlight=False)
