@@ -83,7 +83,7 @@ def _length(node: Function) -> int:
     return whole - ((docstring.end_lineno or docstring.lineno) - docstring.lineno + 1)
 
 
-# --- imports
+# --- who imports what
 
 
 def imported_modules(source: Source) -> set[str]:
