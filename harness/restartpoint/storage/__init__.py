@@ -1,5 +1,7 @@
 """One session's durable store behind one port, and its backends (§1)."""
 
+from restartpoint.storage.memory import MemoryStorage
 from restartpoint.storage.port import Storage
+from restartpoint.storage.ram import SessionData
 
-__all__ = ["Storage"]
+__all__ = ["MemoryStorage", "SessionData", "Storage"]

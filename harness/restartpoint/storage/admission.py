@@ -13,8 +13,9 @@ from typing import assert_never
 import msgspec
 
 from restartpoint.contract.json import MAX_DEPTH, MAX_SAFE_INTEGER, UNSET, check_json
+from restartpoint.contract.registers import NAMESPACES
 from restartpoint.contract.writes import InsertEntry, InsertUsage, RegisterDelete, RegisterSet, Transaction, Write
-from restartpoint.errors import DuplicateId, EmptyTransaction, MissingParent, StaleExpectation
+from restartpoint.errors import DuplicateId, EmptyTransaction, InvariantBroken, MissingParent, StaleExpectation
 
 __all__ = ["admit", "check_against_state", "check_alone"]
 
@@ -68,6 +69,7 @@ def check_against_state(
     Raises:
         StaleExpectation: names the first expectation that fails.
         DuplicateId, MissingParent: names the first write that fails.
+        InvariantBroken: a write names a namespace outside §1.3.
     """
     for expectation in tx.expectations:
         namespace, key = expectation.namespace.name, expectation.key
@@ -88,8 +90,11 @@ def check_against_state(
                 if row.id in fresh or is_taken(row.id):
                     raise DuplicateId(row.id)
                 fresh[row.id] = False
-            case RegisterSet() | RegisterDelete():
-                pass
+            case RegisterSet(namespace=namespace) | RegisterDelete(namespace=namespace):
+                if namespace.name not in NAMESPACES:
+                    raise InvariantBroken(
+                        f"{namespace.name!r} is no register namespace; a file with it never opens again"
+                    )
             case _:
                 assert_never(write)
 
