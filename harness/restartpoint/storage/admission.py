@@ -90,11 +90,10 @@ def check_against_state(
                 if row.id in fresh or is_taken(row.id):
                     raise DuplicateId(row.id)
                 fresh[row.id] = False
-            case RegisterSet(namespace=namespace) | RegisterDelete(namespace=namespace):
-                if namespace.name not in NAMESPACES:
-                    raise InvariantBroken(
-                        f"{namespace.name!r} is no register namespace; a file with it never opens again"
-                    )
+            case RegisterSet() | RegisterDelete():
+                name = write.namespace.name
+                if name not in NAMESPACES:
+                    raise InvariantBroken(f"{name!r} is no register namespace; a file with it would never open again")
             case _:
                 assert_never(write)
 
