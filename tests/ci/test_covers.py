@@ -17,7 +17,7 @@ def run(folder: Path, source: str, *arguments: str) -> "subprocess.CompletedProc
     (folder / "conftest.py").write_text(CONFTEST)
     (folder / "test_it.py").write_text("import pytest\n" + source)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", str(folder), *arguments]
-    environment = {"PYTHONPATH": str(ROOT), "PATH": ""}
+    environment = {"PYTHONPATH": str(ROOT), "PATH": "", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     return subprocess.run(
         [*command, str(folder)], cwd=folder, env=environment, text=True, capture_output=True, check=False
     )
@@ -43,7 +43,7 @@ def test_a_wrong_mark_stops_the_run(tmp_path: Path, source: str, complaint: str)
     assert complaint in result.stdout + result.stderr
 
 
-@pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["one process", "xdist"])
+@pytest.mark.parametrize("workers", [(), ("-p", "xdist.plugin", "-n", "1")], ids=["one process", "xdist"])
 def test_only_passing_tests_count(tmp_path: Path, workers: tuple[str, ...]) -> None:
     source = (
         '@pytest.mark.covers("ST-0.2-01")\ndef test_passes(): pass\n'
