@@ -1,0 +1,15 @@
+"""Repositories: where sessions are created, found, opened once, and deleted (§2.8)."""
+
+from restartpoint.repo.memory import MemoryRepository
+from restartpoint.repo.names import check_session_id
+from restartpoint.repo.port import Listing, ReadOnlySession, SessionRef, SessionRepository, Unreadable
+
+__all__ = [
+    "Listing",
+    "MemoryRepository",
+    "ReadOnlySession",
+    "SessionRef",
+    "SessionRepository",
+    "Unreadable",
+    "check_session_id",
+]
