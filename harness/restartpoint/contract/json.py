@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -13,8 +13,11 @@ from restartpoint.errors import InvalidJson
 
 __all__ = ["MAX_DEPTH", "MAX_SAFE_INTEGER", "UNSET", "JsonObject", "JsonValue", "UnsetType", "check_json", "or_unset"]
 
-JsonValue: TypeAlias = "None | bool | int | float | str | list[JsonValue] | dict[str, JsonValue]"
-JsonObject: TypeAlias = "dict[str, JsonValue]"
+if TYPE_CHECKING:
+    JsonValue: TypeAlias = "None | bool | int | float | str | list[JsonValue] | dict[str, JsonValue]"
+else:
+    JsonValue = Any  # msgspec resolves annotations and knows no recursive alias
+JsonObject: TypeAlias = dict[str, JsonValue]
 
 MAX_SAFE_INTEGER = 2**53 - 1
 MAX_DEPTH = 200
@@ -61,7 +64,7 @@ def _objection(value: object, depth: int) -> tuple[str, str] | None:
         found = ("", "a key is not text") if step is None else _objection(child, depth + 1)
         if found is not None:
             return (f".{step}" if type(step) is str else f"[{step}]" if step is not None else "") + found[0], found[1]
-    if kind is dict or kind is list or isinstance(value, msgspec.Struct | tuple):
+    if kind is dict or kind is list or isinstance(value, msgspec.Struct):
         return None
     return "", f"{kind.__name__} is not a JSON value"
 

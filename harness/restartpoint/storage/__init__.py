@@ -1,7 +1,8 @@
 """One session's durable store behind one port, and its backends (§1)."""
 
+from restartpoint.storage.jsonl import Durability, FileCalls, JsonlStorage
 from restartpoint.storage.memory import MemoryStorage
 from restartpoint.storage.port import Storage
 from restartpoint.storage.ram import SessionData
 
-__all__ = ["MemoryStorage", "SessionData", "Storage"]
+__all__ = ["Durability", "FileCalls", "JsonlStorage", "MemoryStorage", "SessionData", "Storage"]
