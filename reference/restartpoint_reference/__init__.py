@@ -1,3 +1,55 @@
-"""The executable model of Restartpoint: pure functions from states to commits."""
+"""The executable model of Restartpoint: pure functions from states to commits.
 
-__all__: list[str] = []
+Start with ``State`` and ``apply`` (§1.4), then ``explain`` (§3), which names the transition of an observed commit.
+Everything the model reads is parsed JSON in the shapes of the specification; it knows no runtime.
+"""
+
+from restartpoint_reference import invariants
+from restartpoint_reference.explain import Explained, Unexplained, explain
+from restartpoint_reference.queries import (
+    BranchOrder,
+    BranchScan,
+    EntryScan,
+    Order,
+    UnknownStart,
+    UsageScan,
+    get_entries,
+    get_register,
+    list_registers,
+    path,
+    scan_branch,
+    scan_branch_structure,
+    scan_entries,
+    scan_usage,
+)  # fmt: skip
+from restartpoint_reference.shapes import UNSET, Json, JsonObject, Refused, Unset, differences, same
+from restartpoint_reference.store import Delta, Rule, State, Stats, Violation, apply, stats_of
+from restartpoint_reference.transitions import NO_COMMIT, TRANSITIONS
+from restartpoint_reference.transitions.frame import Commit, Refusal, Transition
+from restartpoint_reference.tree import Projector, project
+from restartpoint_reference.vocabulary.entries import (
+    DeleteRegister,
+    Entry,
+    EntryType,
+    Expectation,
+    InsertEntry,
+    InsertUsage,
+    Namespace,
+    NewEntry,
+    NewUsage,
+    Observed,
+    Register,
+    SetRegister,
+    UsageRow,
+    Write,
+)  # fmt: skip
+
+__all__ = [
+    "NO_COMMIT", "TRANSITIONS", "UNSET", "BranchOrder", "BranchScan", "Commit", "DeleteRegister", "Delta", "Entry",
+    "EntryScan", "EntryType", "Expectation", "Explained", "InsertEntry", "InsertUsage", "Json", "JsonObject",
+    "Namespace", "NewEntry", "NewUsage", "Observed", "Order", "Projector", "Refusal", "Refused", "Register", "Rule",
+    "SetRegister", "State", "Stats", "Transition", "Unexplained", "UnknownStart", "Unset", "UsageRow", "UsageScan",
+    "Violation", "Write", "apply", "differences", "explain", "get_entries", "get_register", "invariants",
+    "list_registers", "path", "project", "same", "scan_branch", "scan_branch_structure", "scan_entries", "scan_usage",
+    "stats_of",
+]  # fmt: skip

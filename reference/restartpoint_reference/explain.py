@@ -1,0 +1,182 @@
+"""Which transition made an observed commit (§3): the model as judge of a system that it did not drive.
+
+From a state and the writes that were seen, the inputs of a transition are extracted, its writes are computed anew from
+them, and both must be equal as JSON, in the same order. A commit is explained by exactly one transition. What this does
+not see is the sequence numbers and ids of §1.4: hold the same commit to ``apply`` as well.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+
+from restartpoint_reference.shapes import UNSET, Json, Refused, Unset, differences
+from restartpoint_reference.store import State
+from restartpoint_reference.transitions import ALL
+from restartpoint_reference.transitions.frame import ANY, Commit, Inputs, NotThis, Refusal, Seen, Transition, View
+from restartpoint_reference.vocabulary.entries import (
+    DeleteRegister,
+    InsertEntry,
+    InsertUsage,
+    Namespace,
+    Observed,
+    SetRegister,
+    Write,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Explained:
+    """The commit is this transition's. ``lane`` is None for commits of the session as a whole.
+
+    ``detail`` names the settlement that completed a tool batch, as the transition it would be in mid-batch.
+    """
+
+    name: str
+    id: str
+    section: str
+    lane: str | None
+    inputs: Inputs
+    detail: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unexplained:
+    """No transition makes this commit. ``nearest`` is the one that comes closest, None when the writes are unreadable.
+
+    ``differences`` say, worded for a person, where the commit departs from it and which of its guards forbids it.
+    """
+
+    nearest: str | None
+    section: str
+    lane: str | None
+    differences: tuple[str, ...]
+
+    def __str__(self) -> str:
+        head = "no transition makes this commit"
+        if self.nearest is not None:
+            head += f"; the nearest is {self.nearest} (§{self.section}) on lane {self.lane}"
+        return "\n  - ".join((head, *self.differences))
+
+
+def explain(state: State, observed_writes: Json | Observed, timestamp: int | Unset = UNSET) -> Explained | Unexplained:
+    """The transition and inputs that make the observed commit from this state, or the nearest and the differences.
+
+    ``observed_writes`` are the JSONL elements of one commit (§1.7) in order, sequence numbers and timestamps included.
+    """
+    try:
+        observed = (
+            observed_writes if isinstance(observed_writes, Observed) else Observed.from_json(observed_writes, timestamp)
+        )
+    except Refused as refused:
+        return Unexplained(nearest=None, section="1.4", lane=None, differences=(f"writes{refused}",))
+    if not observed.writes:
+        return Unexplained(
+            nearest=None, section="1.4", lane=None, differences=("a transaction has at least one write",)
+        )
+    lane = lane_of(state, observed.writes)
+    view, seen = View(state, lane or ""), Seen(observed)
+    attempts = [_attempt(candidate, view, seen) for candidate in _candidates(view, lane)]
+    for attempt in attempts:
+        if not attempt.differences and attempt.inputs is not None:
+            return attempt.explained(None if not attempt.transition.takes_lane else lane)
+    return _nearest(attempts, seen, lane)
+
+
+def lane_of(state: State, writes: Iterable[Write]) -> str | None:
+    """The lane whose line the commit was made on: the one it names, or that of the operation that it writes."""
+    registers = [write for write in writes if isinstance(write, SetRegister | DeleteRegister)]
+    for write in registers:
+        if write.namespace.value.startswith("lane."):
+            return write.key
+    for write in registers:
+        if write.namespace.value.startswith("op."):
+            meta = state.value(Namespace.OP_META, write.key.partition(":")[0])
+            if isinstance(meta, dict) and isinstance(meta.get("lane"), str):
+                return str(meta["lane"])
+    return None
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Attempt:
+    transition: Transition
+    inputs: Inputs | None
+    differences: tuple[str, ...]
+    refused: bool = False
+    detail: str = ""
+
+    def explained(self, lane: str | None) -> Explained:
+        return Explained(
+            name=self.transition.name,
+            id=self.transition.id,
+            section=self.transition.section,
+            lane=lane,
+            inputs=self.inputs if self.inputs is not None else Inputs(),
+            detail=self.detail,
+        )
+
+
+def _candidates(view: View, lane: str | None) -> list[Transition]:
+    if lane is None:
+        return [found for found in ALL if not found.takes_lane]
+    try:
+        phase = view.phase
+    except NotThis:
+        phase = ANY
+    return [found for found in ALL if found.takes_lane and found.phase in (ANY, phase)]
+
+
+def _attempt(candidate: Transition, view: View, seen: Seen) -> _Attempt:
+    try:
+        inputs = candidate.extract(view, seen)
+    except NotThis as reason:
+        return _Attempt(transition=candidate, inputs=None, differences=(str(reason),))
+    match candidate.commit(view, inputs):
+        case Refusal(guard=guard, reason=reason_given):
+            return _Attempt(
+                transition=candidate,
+                inputs=inputs,
+                refused=True,
+                differences=(f"{guard.replace('_', ' ')} does not hold: {reason_given}",),
+            )
+        case Commit(writes=writes, detail=detail):
+            found = _write_differences(writes, seen.observed.writes)
+            return _Attempt(transition=candidate, inputs=inputs, differences=found, detail=detail)
+
+
+def _nearest(attempts: Sequence[_Attempt], seen: Seen, lane: str | None) -> Unexplained:
+    if not attempts:
+        reason = f"nothing commits on lane {lane} now" if lane is not None else "the writes name no lane and no fact"
+        return Unexplained(nearest=None, section="3", lane=lane, differences=(reason,))
+    best = min(attempts, key=lambda attempt: (attempt.inputs is None, attempt.refused, len(attempt.differences)))
+    differences_found = best.differences
+    if best.inputs is None:
+        signature = ", ".join(_signature(write) for write in seen.observed.writes)
+        differences_found = (*differences_found, f"the commit is: {signature}")
+    found = best.transition
+    return Unexplained(nearest=found.name, section=found.section, lane=lane, differences=differences_found)
+
+
+def _write_differences(expected: Sequence[Write], found: Sequence[Write]) -> tuple[str, ...]:
+    """How the writes that were seen depart from the computed ones, aligned by what they write to."""
+    wanted, seen = [_signature(write) for write in expected], [_signature(write) for write in found]
+    lines: list[str] = []
+    for tag, low, high, start, end in SequenceMatcher(None, wanted, seen, autojunk=False).get_opcodes():
+        if tag == "equal":
+            for here, there in zip(range(low, high), range(start, end), strict=True):
+                lines.extend(differences(expected[here].to_json(), found[there].to_json(), f"writes[{there}]"))
+            continue
+        lines.extend(f"missing at {start}: {text}" for text in wanted[low:high])
+        lines.extend(f"unexpected writes[{start + at}]: {text}" for at, text in enumerate(seen[start:end]))
+    return tuple(lines)
+
+
+def _signature(write: Write) -> str:
+    match write:
+        case InsertEntry(entry=entry):
+            return f"insert entry {entry.id}"
+        case InsertUsage(row=row):
+            return f"insert usage {row.id}"
+        case SetRegister():
+            return f"set {write.namespace}/{write.key}"
+        case DeleteRegister():
+            return f"delete {write.namespace}/{write.key}"
