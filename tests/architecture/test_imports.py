@@ -19,6 +19,7 @@ MODEL_MAY_IMPORT = (
     "collections",
     "copy",
     "dataclasses",
+    "difflib",
     "enum",
     "fractions",
     "functools",

@@ -15,13 +15,6 @@ from restartpoint_reference.transitions.generation import (
     intend_assistant,
     recover_assistant,
     recover_exhausted_assistant,
-    settle_deferred,
-    settle_failure,
-    settle_invalid_deferred,
-    settle_retryable,
-    settle_stop,
-    settle_tool_calls,
-    settle_unpreparable_overflow,
     start_generation,
 )
 from restartpoint_reference.transitions.queues import cancel_next_run, enqueue_next_run, write_idle
@@ -33,6 +26,15 @@ from restartpoint_reference.transitions.session import (
     record_usage,
     seed_main,
     set_fact,
+)
+from restartpoint_reference.transitions.settlement import (
+    settle_deferred,
+    settle_failure,
+    settle_invalid_deferred,
+    settle_retryable,
+    settle_stop,
+    settle_tool_calls,
+    settle_unpreparable_overflow,
 )
 from restartpoint_reference.transitions.terminal import finish_failed, finish_run, finish_terminated_tools
 from restartpoint_reference.transitions.tools import (
