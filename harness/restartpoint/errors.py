@@ -8,13 +8,13 @@ from __future__ import annotations
 
 __all__ = [
     "Closed", "CommitRefused", "CorruptFile", "DuplicateId", "EmptyTransaction", "HarnessClosed", "HarnessFault",
-    "InvalidJson", "InvalidLane", "InvalidMessage", "InvalidNavigation", "InvalidOptions", "InvalidQuery",
-    "InvalidSessionId", "InvariantBroken", "LaneBusy", "LaneExists", "LeaseHeld", "LeaseLost", "MissingIdentities",
-    "MissingParent", "MutatorSpent", "NoActiveOperation", "NoActiveRun", "NotBuiltYet", "NothingToCompact",
-    "NothingToResume", "Rejected", "RestartpointError", "SessionCorruption", "SessionError", "SessionExists",
-    "SessionLocked", "SessionNotFound", "SessionOpen", "StaleExpectation", "StorageClosed", "StorageCorruption",
-    "StorageError", "StorageFault", "StorageInUse", "UnknownEntry", "UnknownSkill", "UnknownTarget",
-    "UnknownTemplate", "UnsupportedStorageVersion", "WriteUncertain",
+    "HookAnswerRefused", "InvalidJson", "InvalidLane", "InvalidMessage", "InvalidNavigation", "InvalidOptions",
+    "InvalidQuery", "InvalidSessionId", "InvariantBroken", "LaneBusy", "LaneExists", "LeaseHeld", "LeaseLost",
+    "ListenerOverflow", "MissingIdentities", "MissingParent", "MutatorSpent", "NoActiveOperation", "NoActiveRun",
+    "NotBuiltYet", "NothingToCompact", "NothingToResume", "Rejected", "RestartpointError", "SessionCorruption",
+    "SessionError", "SessionExists", "SessionLocked", "SessionNotFound", "SessionOpen", "StaleExpectation",
+    "StorageClosed", "StorageCorruption", "StorageError", "StorageFault", "StorageInUse", "UnknownEntry",
+    "UnknownSkill", "UnknownTarget", "UnknownTemplate", "UnsupportedStorageVersion", "WriteUncertain",
 ]  # fmt: skip
 
 
@@ -344,6 +344,14 @@ class HarnessFault(RestartpointError):
 
 class HarnessClosed(RestartpointError):
     """The harness was closed while an accepted operation ran; the operation stays open and can be resumed."""
+
+
+class HookAnswerRefused(RestartpointError):
+    """A hook handler answered against the contract of its hook, so the answer was ignored; correct the handler."""
+
+
+class ListenerOverflow(RestartpointError):
+    """An async listener fell too far behind and was dropped; register it again and let it hand events on faster."""
 
 
 class InvariantBroken(RestartpointError):

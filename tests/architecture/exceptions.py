@@ -36,7 +36,9 @@ BOUND_IMPORTS: dict[str, dict[str, str]] = {
 }
 
 # Every place that starts an effect, i.e. that asserts the gate and then awaits the effect with nothing between (§4.2).
-EFFECT_STARTS: dict[str, str] = {}
+EFFECT_STARTS: dict[str, str] = {
+    "restartpoint.execution.tools:execute_tool_call": "one real tool.execute",
+}
 
 # Tests that wait for real time, as `module:function`.
 SLEEPS_IN_TESTS: dict[str, str] = {}

@@ -20,8 +20,8 @@ __all__ = [
     "BeforeCompactionResult", "BeforeNavigation", "BeforeNavigationResult", "BeforePayload", "BeforePayloadResult",
     "BeforeRequest", "BeforeRequestResult", "BeforeResume", "BeforeRun", "BeforeRunEnd", "BeforeRunEndResult",
     "BeforeRunResult", "BeforeTool", "BeforeToolDecision", "BranchSummaryResult", "CompactResult", "HookName",
-    "PreparedCompaction", "PreparedNavigation", "PreparedOperation", "PreparedRun", "RequestStep", "ToolBlock",
-    "TransformContext", "TransformContextResult",
+    "Invocation", "PreparedCompaction", "PreparedNavigation", "PreparedOperation", "PreparedRun", "RequestStep",
+    "ToolBlock", "TransformContext", "TransformContextResult",
 ]  # fmt: skip
 
 HookName: TypeAlias = Literal[
@@ -32,7 +32,9 @@ HookName: TypeAlias = Literal[
 RequestStep: TypeAlias = Literal["assistant", "deferred", "compaction", "branch_summary"]
 
 
-class _Invocation(msgspec.Struct, frozen=True, kw_only=True):
+class Invocation(msgspec.Struct, frozen=True, kw_only=True):
+    """What every payload carries."""
+
     lane: str
     run_id: str
     """The durable operation id; provisional in before_run."""
@@ -45,7 +47,7 @@ class _Answer(msgspec.Struct, frozen=True, kw_only=True):
 # --- runs -------------------------------------------------------------------------------------------------------
 
 
-class BeforeRun(_Invocation, frozen=True, kw_only=True):
+class BeforeRun(Invocation, frozen=True, kw_only=True):
     """A prompt is about to be accepted. ``prompt`` holds the caller's messages and those of earlier handlers."""
 
     prompt: list[AgentMessage]
@@ -88,14 +90,14 @@ class PreparedNavigation(msgspec.Struct, frozen=True, kw_only=True):
 PreparedOperation: TypeAlias = PreparedRun | PreparedCompaction | PreparedNavigation
 
 
-class BeforeResume(_Invocation, frozen=True, kw_only=True):
+class BeforeResume(Invocation, frozen=True, kw_only=True):
     """An open operation is about to go on. ``resume_data`` is the handler's own, unset when it stored none."""
 
     prepared: PreparedOperation
     resume_data: JsonValue | UnsetType = UNSET
 
 
-class BeforeRunEnd(_Invocation, frozen=True, kw_only=True):
+class BeforeRunEnd(Invocation, frozen=True, kw_only=True):
     """The run is about to finish; ``messages`` are what it added to the conversation, oldest first."""
 
     messages: list[AgentMessage]
@@ -110,7 +112,7 @@ class BeforeRunEndResult(_Answer, frozen=True, kw_only=True):
 # --- requests ---------------------------------------------------------------------------------------------------
 
 
-class TransformContext(_Invocation, frozen=True, kw_only=True):
+class TransformContext(Invocation, frozen=True, kw_only=True):
     """A request's context, before it becomes provider messages."""
 
     messages: list[AgentMessage]
@@ -122,7 +124,7 @@ class TransformContextResult(_Answer, frozen=True, kw_only=True):
     messages: list[AgentMessage]
 
 
-class BeforeRequest(_Invocation, frozen=True, kw_only=True):
+class BeforeRequest(Invocation, frozen=True, kw_only=True):
     """A request is about to be intended."""
 
     model: Model
@@ -137,7 +139,7 @@ class BeforeRequestResult(_Answer, frozen=True, kw_only=True):
     stream_options: StreamOptionsPatch | UnsetType = UNSET
 
 
-class BeforePayload(_Invocation, frozen=True, kw_only=True):
+class BeforePayload(Invocation, frozen=True, kw_only=True):
     """The provider's own request is about to be sent."""
 
     model: Model
@@ -150,7 +152,7 @@ class BeforePayloadResult(_Answer, frozen=True, kw_only=True):
     payload: JsonValue
 
 
-class AfterResponse(_Invocation, frozen=True, kw_only=True):
+class AfterResponse(Invocation, frozen=True, kw_only=True):
     """A response settled and is not yet recorded. ``status`` is the HTTP status when there was one."""
 
     message: AgentMessage
@@ -167,7 +169,7 @@ class AfterResponseResult(_Answer, frozen=True, kw_only=True):
 # --- tools ------------------------------------------------------------------------------------------------------
 
 
-class BeforeTool(_Invocation, frozen=True, kw_only=True):
+class BeforeTool(Invocation, frozen=True, kw_only=True):
     """A tool call with valid arguments is about to be intended."""
 
     tool_call_id: str
@@ -189,7 +191,7 @@ class BeforeToolDecision(_Answer, frozen=True, kw_only=True):
     block: ToolBlock | UnsetType = UNSET
 
 
-class AfterTool(_Invocation, frozen=True, kw_only=True):
+class AfterTool(Invocation, frozen=True, kw_only=True):
     """A tool call was executed and its result is not yet recorded."""
 
     tool_call_id: str
@@ -230,7 +232,7 @@ class BranchSummaryResult(msgspec.Struct, frozen=True, kw_only=True):
     usage: Usage | UnsetType = UNSET
 
 
-class BeforeCompaction(_Invocation, frozen=True, kw_only=True):
+class BeforeCompaction(Invocation, frozen=True, kw_only=True):
     """A compaction is being decided."""
 
     reason: Literal["manual", "threshold", "overflow"]
@@ -245,7 +247,7 @@ class BeforeCompactionResult(_Answer, frozen=True, kw_only=True):
     compaction: CompactResult | UnsetType = UNSET
 
 
-class BeforeNavigation(_Invocation, frozen=True, kw_only=True):
+class BeforeNavigation(Invocation, frozen=True, kw_only=True):
     """A summarized navigation is being decided."""
 
     target_id: str

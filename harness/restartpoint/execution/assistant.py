@@ -20,6 +20,7 @@ from restartpoint.contract import (
     ThinkingLevel,
     ToolDeclaration,
     UnsetType,
+    error_text,
     reported_usage,
     response_objection,
 )
@@ -109,7 +110,7 @@ async def _settled(messages: list[AgentMessage], config: AssistantStreamConfig, 
         raise
     except Exception as error:  # noqa: BLE001 - whatever a provider raises is a response that failed (§5.7)
         stream.raise_failure()
-        return _failed(config, texts.error_text(error))
+        return _failed(config, error_text(error))
     stream.raise_failure()
     objection = response_objection(message)
     return message if objection is None else _salvaged(message, objection, config)

@@ -14,13 +14,15 @@ from restartpoint.contract import (
     StopReason,
     ToolResult,
     Usage,
+    error_text,
+    plain_text,
     text_block,
     zero_usage,
 )
 
 __all__ = [
-    "ABORTED_CALL", "ABORTED_RESPONSE", "INTERRUPTED_CALL", "INVALID_RESULT", "TRUNCATED_CALL", "UNKNOWN_OUTCOME",
-    "arguments_refused", "blocked_call", "call_failed", "error_result", "error_text", "invalid_response", "plain_text",
+    "ABORTED_CALL", "ABORTED_RESPONSE", "INTERRUPTED_CALL", "INVALID_RESULT", "MODEL_GONE", "TRUNCATED_CALL",
+    "UNKNOWN_OUTCOME", "arguments_refused", "blocked_call", "call_failed", "error_result", "invalid_response",
     "synthetic_response", "unknown_tool",
 ]  # fmt: skip
 
@@ -35,6 +37,7 @@ INTERRUPTED_CALL = (
 )
 ABORTED_RESPONSE = "The response was aborted."
 UNKNOWN_OUTCOME = "The outcome of the request is unknown: the process ended before the response was recorded."
+MODEL_GONE = "The model was no longer registered when the request was about to start."
 INVALID_RESULT = "The tool returned a result that cannot be recorded"
 
 
@@ -61,21 +64,6 @@ def call_failed(error: BaseException) -> str:
 def invalid_response(objection: str) -> str:
     """The error of a response that cannot be recorded as it came."""
     return f"The provider's response cannot be used: {plain_text(objection)}."
-
-
-def plain_text(text: str) -> str:
-    """The text with every lone surrogate replaced, so that UTF-8 can carry it."""
-    return text.encode("utf-8", "replace").decode()
-
-
-def error_text(error: BaseException) -> str:
-    """An exception in words: its type and what it says, safe to record."""
-    try:
-        said = str(error)
-    except Exception:  # noqa: BLE001 - a foreign exception whose __str__ raises still has to be named
-        said = ""
-    name = type(error).__name__
-    return plain_text(f"{name}: {said}" if said else name)
 
 
 def error_result(text: str, *, terminate: bool = False) -> ToolResult:

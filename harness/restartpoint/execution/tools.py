@@ -19,6 +19,7 @@ from restartpoint.contract import (
     ToolContext,
     ToolResult,
     check_json,
+    error_text,
 )
 from restartpoint.errors import InvalidJson
 from restartpoint.execution import texts
@@ -165,7 +166,7 @@ def _prepared(call: SourceCall, tool: AgentTool, arguments: JsonObject) -> Prepa
     except (ArgumentsRefused, InvalidJson) as refused:
         return synthetic_outcome(call, texts.arguments_refused(call.name, str(refused)))
     except Exception as error:  # noqa: BLE001 - whatever a tool raises over its arguments goes back to the model
-        return synthetic_outcome(call, texts.arguments_refused(call.name, texts.error_text(error)))
+        return synthetic_outcome(call, texts.arguments_refused(call.name, error_text(error)))
     return PreparedToolCall(tool_call=call, tool=tool, args=args)
 
 
