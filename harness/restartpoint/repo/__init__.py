@@ -1,10 +1,14 @@
 """Repositories: where sessions are created, found, opened once, and deleted (§2.8)."""
 
+from restartpoint.repo.files import FileRepository
+from restartpoint.repo.jsonl import JsonlRepository
 from restartpoint.repo.memory import MemoryRepository
 from restartpoint.repo.names import check_session_id
 from restartpoint.repo.port import Listing, ReadOnlySession, SessionRef, SessionRepository, Unreadable
 
 __all__ = [
+    "FileRepository",
+    "JsonlRepository",
     "Listing",
     "MemoryRepository",
     "ReadOnlySession",

@@ -11,7 +11,7 @@ from typing import Self, TypeAlias
 import msgspec
 
 from restartpoint.contract import STORAGE_VERSION, SessionMetadata, or_unset
-from restartpoint.errors import Closed, CorruptFile, SessionExists, SessionOpen, UnsupportedStorageVersion
+from restartpoint.errors import Closed, SessionExists, SessionOpen
 from restartpoint.repo.names import check_session_id
 from restartpoint.seams import Clock, FaultPoints, IdGenerator, NoFaults, SystemClock
 from restartpoint.session import Session, SessionReader
@@ -103,7 +103,7 @@ class SessionRepository(ABC):
         """
         session_id = id_of(ref)
         with self._claim(session_id):
-            return await self._session(await _checked(await self._open_storage(session_id), session_id))
+            return await self._session(await self._open_storage(session_id))
 
     async def open_read_only(self, ref: SessionRef) -> ReadOnlySession:
         """A reader that takes no lock or lease and never writes; the session may be open elsewhere.
@@ -113,7 +113,7 @@ class SessionRepository(ABC):
         """
         session_id = id_of(ref)
         self._assert_open()
-        return ReadOnlySession(await _checked(await self._open_for_reading(session_id), session_id))
+        return ReadOnlySession(await self._open_for_reading(session_id))
 
     async def delete(self, ref: SessionRef) -> None:
         """Remove a session for good.
@@ -153,11 +153,11 @@ class SessionRepository(ABC):
 
     @abstractmethod
     async def _open_storage(self, session_id: str) -> Storage:
-        """The storage open for writing; raises ``SessionNotFound`` or ``StorageInUse``."""
+        """The storage open for writing; raises what ``open`` lists, except ``SessionOpen``."""
 
     @abstractmethod
     async def _open_for_reading(self, session_id: str) -> Storage:
-        """The storage open for reading, without any claim; raises ``SessionNotFound``."""
+        """The storage open for reading, without any claim; raises what ``open_read_only`` lists."""
 
     @abstractmethod
     async def _delete(self, session_id: str) -> None:
@@ -205,14 +205,3 @@ def id_of(ref: SessionRef) -> str:
     session_id = ref if isinstance(ref, str) else ref.id
     check_session_id(session_id)
     return session_id
-
-
-async def _checked(storage: Storage, session_id: str) -> Storage:
-    """The storage, when it holds the session that was asked for under a version that this program knows."""
-    metadata = storage.metadata
-    if metadata.storage_version == STORAGE_VERSION and metadata.id == session_id:
-        return storage
-    await storage.close()
-    if metadata.id != session_id:
-        raise CorruptFile(session_id, f"the file says that it is session {metadata.id!r}; restore its name")
-    raise UnsupportedStorageVersion(session_id, metadata.storage_version, STORAGE_VERSION)

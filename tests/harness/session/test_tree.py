@@ -1,5 +1,8 @@
 """A lane's view of the tree: appends, finders, facts."""
 
+from collections.abc import Awaitable, Callable
+from typing import Any, Literal
+
 import pytest
 
 from restartpoint.contract import (
@@ -168,7 +171,9 @@ async def test_the_session_acts_on_main_and_a_view_on_its_lane(session: Session)
         lambda tree: tree.append_custom_entry("x"),
     ],
 )
-async def test_a_view_of_an_unknown_lane_fails_at_its_first_use(session: Session, commits: Commits, use) -> None:  # type: ignore[no-untyped-def]
+async def test_a_view_of_an_unknown_lane_fails_at_its_first_use(
+    session: Session, commits: Commits, use: Callable[[SessionTree], Awaitable[object]]
+) -> None:
     tree = session.view("nowhere")
     with pytest.raises(InvalidLane, match="create_lane"):
         await use(tree)
@@ -190,7 +195,9 @@ async def test_a_view_works_as_soon_as_its_lane_exists(session: Session) -> None
 @pytest.mark.covers("RT-5.3-05", "RT-5.3-08", "ST-1.5-19")
 @pytest.mark.parametrize("order", ["asc", "desc"])
 @pytest.mark.parametrize("size", [1, 2, 3, 7])
-async def test_pages_of_the_whole_session_join_to_the_full_result(session: Session, order, size: int) -> None:  # type: ignore[no-untyped-def]
+async def test_pages_of_the_whole_session_join_to_the_full_result(
+    session: Session, order: Literal["asc", "desc"], size: int
+) -> None:
     side = await session.create_lane("side", None, CONFIGURATION)
     for number in range(3):
         await session.append_message(say(str(number)))
@@ -337,7 +344,7 @@ async def test_reserved_keys_cannot_be_set(session: Session, commits: Commits) -
 
 
 @pytest.mark.parametrize("bad", [None, 7, ["x"], b"x"])
-async def test_names_labels_and_keys_are_text(session: Session, commits: Commits, bad) -> None:  # type: ignore[no-untyped-def]
+async def test_names_labels_and_keys_are_text(session: Session, commits: Commits, bad: Any) -> None:
     entry = await session.append_message(say("x"))
     for attempt in (
         session.set_name(bad), session.set_label(entry, bad), session.set_custom_fact(bad, 1),
