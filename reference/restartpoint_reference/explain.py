@@ -6,7 +6,7 @@ not see is the sequence numbers and ids of §1.4: hold the same commit to ``appl
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 
 from restartpoint_reference.shapes import UNSET, Json, Refused, Unset, differences
@@ -75,11 +75,13 @@ def explain(state: State, observed_writes: Json | Observed, timestamp: int | Uns
         )
     lane = lane_of(state, observed.writes)
     view, seen = View(state, lane or ""), Seen(observed)
-    attempts = [_attempt(candidate, view, seen) for candidate in _candidates(view, lane)]
-    for attempt in attempts:
-        if not attempt.differences and attempt.inputs is not None:
-            return attempt.explained(None if not attempt.transition.takes_lane else lane)
-    return _nearest(attempts, seen, lane)
+    attempts: list[_Attempt] = []
+    for candidate in _candidates(view, lane):
+        attempt = _attempt(candidate, view, seen)
+        if not attempt.differences:
+            return attempt.explained(lane if candidate.takes_lane else None)
+        attempts.append(attempt)
+    return _nearest([_in_full(attempt, view, seen) for attempt in attempts], seen, lane)
 
 
 def lane_of(state: State, writes: Iterable[Write]) -> str | None:
@@ -143,11 +145,23 @@ def _attempt(candidate: Transition, view: View, seen: Seen) -> _Attempt:
             return _Attempt(transition=candidate, inputs=inputs, differences=found, detail=detail)
 
 
+def _in_full(attempt: _Attempt, view: View, seen: Seen) -> _Attempt:
+    """A refused attempt with the differences of the writes that it would have made as well."""
+    if not attempt.refused or attempt.inputs is None:
+        return attempt
+    try:
+        expected = attempt.transition.build(view, attempt.inputs)
+    except (NotThis, ValueError):
+        return attempt
+    found = _write_differences(expected, seen.observed.writes)
+    return replace(attempt, differences=(*attempt.differences, *found))
+
+
 def _nearest(attempts: Sequence[_Attempt], seen: Seen, lane: str | None) -> Unexplained:
     if not attempts:
         reason = f"nothing commits on lane {lane} now" if lane is not None else "the writes name no lane and no fact"
         return Unexplained(nearest=None, section="3", lane=lane, differences=(reason,))
-    best = min(attempts, key=lambda attempt: (attempt.inputs is None, attempt.refused, len(attempt.differences)))
+    best = min(attempts, key=lambda attempt: (attempt.inputs is None, len(attempt.differences)))
     differences_found = best.differences
     if best.inputs is None:
         signature = ", ".join(_signature(write) for write in seen.observed.writes)
