@@ -26,7 +26,7 @@ class ToolResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
-    """What one execution may use. ``update`` publishes a partial result; ``application`` is the harness's toolContext."""
+    """What one execution may use. ``application`` is the harness's tool context."""
 
     tool_call_id: str
     signal: Signal

@@ -106,6 +106,11 @@ class EventBus:
         finally:
             self._publishing = False
 
+    @property
+    def heard(self) -> bool:
+        """Whether anybody listens at all, so that a publisher may spare itself the making of events."""
+        return bool(self._watches) or any(self._listeners.values())
+
     async def idle(self) -> None:
         """Return once no async listener has anything left to do."""
         for line in tuple(self._lines):

@@ -1,0 +1,132 @@
+"""Who owns a lane in this process: nobody, a reservation before acceptance, or one live operation (§4.1)."""
+
+from __future__ import annotations
+
+import msgspec
+
+from restartpoint.contract import LANE_STATE, OP_META, OperationKind, RunOutcome, kind_of
+from restartpoint.errors import LaneBusy, NoActiveOperation
+from restartpoint.runtime.barrier import ActionInfo, BreakpointBarrier
+from restartpoint.runtime.context import LiveContext
+from restartpoint.runtime.promise import Promise
+from restartpoint.runtime.services import Services
+from restartpoint.runtime.work import Work
+from restartpoint.session import SessionMutator
+
+__all__ = ["ActiveOperation", "LaneOwner", "Reservation"]
+
+
+class Reservation(msgspec.Struct, frozen=True, kw_only=True):
+    """An operation that is being admitted: nothing durable exists yet."""
+
+    operation_id: str
+    kind: OperationKind
+
+
+class ActiveOperation:
+    """The one live task of a lane: its work and the promise that its callers wait for."""
+
+    def __init__(self, work: Work) -> None:
+        self.work = work
+        self.completion: Promise[RunOutcome] = Promise()
+
+    async def run_outcome(self) -> RunOutcome:
+        """The outcome, once the task freed the lane."""
+        return await self.completion.wait()
+
+
+class LaneOwner:
+    """A lane's process-local record. It changes only inside the lane's mutation line or under the admission barrier."""
+
+    def __init__(self, lane: str, barrier: BreakpointBarrier, context: LiveContext, *, restored: bool) -> None:
+        self.lane = lane
+        self.barrier = barrier
+        self.context = context
+        self.restored = restored
+        """True while the open operation is one that this harness found when it was opened."""
+        self.reservation: Reservation | None = None
+        self.active: ActiveOperation | None = None
+
+    async def reserve(self, mutator: SessionMutator, reservation: Reservation) -> None:
+        """Take the lane for an operation that is being admitted.
+
+        Raises:
+            LaneBusy: an operation is open, live, or being admitted.
+        """
+        await self.require_idle(mutator)
+        self.reservation = reservation
+        self.barrier.notify()
+
+    async def require_idle(self, mutator: SessionMutator, *, own: Reservation | None = None) -> None:
+        """Return while nobody else holds the lane.
+
+        Raises:
+            LaneBusy: names the operation that does.
+        """
+        if self.active is not None:
+            work = self.active.work
+            raise LaneBusy(self.lane, work.operation_id, kind_of(work.operation.intent))
+        if self.reservation is not None and self.reservation is not own:
+            raise LaneBusy(self.lane, self.reservation.operation_id, self.reservation.kind)
+        state = await mutator.get_register(LANE_STATE, self.lane)
+        open_id = None if state is None else state.value.current_operation_id
+        if open_id is not None:
+            meta = await mutator.get_register(OP_META, open_id)
+            raise LaneBusy(self.lane, open_id, "run" if meta is None else kind_of(meta.value.intent))
+
+    def release(self, reservation: Reservation) -> None:
+        """Give the lane back when that reservation still holds it."""
+        if self.reservation is reservation:
+            self.reservation = None
+            self.barrier.notify()
+
+    def install(self, active: ActiveOperation) -> None:
+        """Make the operation the lane's live one; its reservation ends."""
+        self.reservation = None
+        self.active = active
+        self.barrier.notify()
+
+    def remove(self, active: ActiveOperation) -> None:
+        """Forget the live operation once its last observation is done."""
+        if self.active is active:
+            self.active = None
+            self.restored = False
+            self.barrier.notify()
+
+    @property
+    def held(self) -> bool:
+        """True while an operation or a reservation is held in this process."""
+        return self.active is not None or self.reservation is not None
+
+    async def require_open_operation(self, services: Services) -> None:
+        """Return when the lane has an open operation.
+
+        Raises:
+            NoActiveOperation: it has none.
+        """
+        state = await services.session.get_register(LANE_STATE, self.lane)
+        if state is None or state.value.current_operation_id is None:
+            raise NoActiveOperation(self.lane)
+
+    async def peek(self) -> ActionInfo | None:
+        """The parked step once one is parked; None in automatic drive or when nobody holds the lane."""
+        if not self.barrier.manual:
+            return None
+        while not self.barrier.waiting():
+            if self.barrier.closed or not self.held:
+                return None
+            await self.barrier.changed()
+        return self.barrier.parked
+
+    async def wait_for_idle(self, services: Services) -> None:
+        """Return once nobody holds the lane here and no operation is open durably."""
+
+        async def settled(mutator: SessionMutator) -> bool:
+            state = await mutator.get_register(LANE_STATE, self.lane)
+            return state is None or state.value.current_operation_id is None
+
+        while True:
+            self.barrier.raise_if_closed()
+            if not self.held and await services.session.mutate(self.lane, settled) and not self.held:
+                return
+            await self.barrier.changed()
