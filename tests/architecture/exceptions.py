@@ -38,6 +38,15 @@ BOUND_IMPORTS: dict[str, dict[str, str]] = {
 # Every place that starts an effect, i.e. that asserts the gate and then awaits the effect with nothing between (§4.2).
 EFFECT_STARTS: dict[str, str] = {
     "restartpoint.execution.tools:execute_tool_call": "one real tool.execute",
+    "restartpoint.runtime.procedures.activation:_before_resume": "the before_resume aggregate",
+    "restartpoint.runtime.procedures.after_tool:after_tool_patch": "the after_tool aggregate",
+    "restartpoint.runtime.procedures.assistant:_patched_options": "the before_request aggregate",
+    "restartpoint.runtime.procedures.checkpoint:_run_end_follow_up": "the before_run_end aggregate",
+    "restartpoint.runtime.procedures.request:_Step.after_response": "the after_response aggregate",
+    "restartpoint.runtime.procedures.request:_Step.before_payload": "the before_payload aggregate",
+    "restartpoint.runtime.procedures.request:_Step.request": "one Models.request of an assistant attempt",
+    "restartpoint.runtime.procedures.request:_Step.transform_context": "the transform_context aggregate",
+    "restartpoint.runtime.procedures.tools:_clear": "the before_tool aggregate",
 }
 
 # Tests that wait for real time, as `module:function`.
