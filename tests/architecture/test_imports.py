@@ -33,7 +33,17 @@ MODEL_MAY_IMPORT = (
     "types",
     "typing",
 )
-HARNESS_MAY_INSTALL = ("aiosqlite", "anyio", "msgspec", "restartpoint", "rich", "sniffio", "typer")
+HARNESS_MAY_INSTALL = (
+    "aiosqlite",
+    "anyio",
+    "jsonschema",
+    "msgspec",
+    "referencing",
+    "restartpoint",
+    "rich",
+    "sniffio",
+    "typer",
+)
 ORACLE_MAY_INSTALL = (
     *HARNESS_MAY_INSTALL,
     "hypothesis",

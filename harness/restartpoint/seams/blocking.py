@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol, TypeVar
 
+import anyio.from_thread
 import anyio.to_thread
 
 __all__ = ["BlockingWork", "InlineWork", "ThreadWork"]
@@ -19,6 +20,10 @@ class BlockingWork(Protocol):
         """The function's result; its exception is raised here."""
         ...
 
+    def call_back(self, call: Callable[[], None]) -> None:
+        """Called from inside ``work``: run ``call`` where the event loop runs, and return when it has."""
+        ...
+
 
 class ThreadWork:
     """Runs the function on a worker thread; a cancelled caller does not wait for it."""
@@ -27,6 +32,10 @@ class ThreadWork:
         """The function's result; its exception is raised here."""
         return await anyio.to_thread.run_sync(work, abandon_on_cancel=True)
 
+    def call_back(self, call: Callable[[], None]) -> None:
+        """Run ``call`` on the event loop's thread."""
+        anyio.from_thread.run_sync(call)
+
 
 class InlineWork:
     """Runs the function in place, for simulation and tests."""
@@ -34,3 +43,7 @@ class InlineWork:
     async def run(self, work: Callable[[], T]) -> T:
         """The function's result; its exception is raised here."""
         return work()
+
+    def call_back(self, call: Callable[[], None]) -> None:
+        """Run ``call`` in place."""
+        call()
