@@ -64,7 +64,7 @@ docs: $(STAMP) ## Build the documentation strictly, into site/
 
 .PHONY: bench
 bench: $(STAMP) ## Speed beside its bound, as JSON lines (BENCH_ARGS are passed on)
-	@$(BIN)/python ci/bench.py $(BENCH_ARGS)
+	@$(BIN)/python -m ci.bench $(BENCH_ARGS)
 
 .PHONY: coverage-of-requirements
 coverage-of-requirements: $(STAMP) ## Which requirements have a passing test, by section

@@ -37,7 +37,7 @@ from restartpoint.runtime.lane import AgentLane
 from restartpoint.runtime.owner import LaneOwner
 from restartpoint.runtime.restore import restore
 from restartpoint.runtime.runner import Runner
-from restartpoint.runtime.services import ApplicationCallbacks, Services, SystemPrompt, ToProviderMessages
+from restartpoint.runtime.services import ApplicationCallbacks, Services, SystemPrompt, ToProviderMessages, unchanged
 from restartpoint.runtime.settings import (
     NO_COMPACTION,
     NO_RESOURCES,
@@ -84,7 +84,7 @@ class HarnessOptions:
     follow_up_mode: QueueMode = "one-at-a-time"
     tool_execution: ToolExecution = "parallel"
     drive: Drive = "automatic"
-    to_provider_messages: ToProviderMessages = list
+    to_provider_messages: ToProviderMessages = unchanged
     entry_projectors: Mapping[str, EntryProjector] = field(default_factory=dict)
     timers: Timers = field(default_factory=SystemTimers)
     blocking: BlockingWork = field(default_factory=ThreadWork)

@@ -15,11 +15,23 @@ from restartpoint.runtime.settings import SettingsLine
 from restartpoint.seams import BlockingWork, Timers
 from restartpoint.session import EntryProjector, Session
 
-__all__ = ["ApplicationCallbacks", "Services", "SystemPrompt", "ToProviderMessages", "ToolApplicationContext"]
+__all__ = [
+    "ApplicationCallbacks",
+    "Services",
+    "SystemPrompt",
+    "ToProviderMessages",
+    "ToolApplicationContext",
+    "unchanged",
+]
 
 SystemPrompt: TypeAlias = str | Callable[[Any], str | Awaitable[str]] | None
 ToolApplicationContext: TypeAlias = Any
 ToProviderMessages: TypeAlias = Callable[[list[AgentMessage]], "list[AgentMessage] | Awaitable[list[AgentMessage]]"]
+
+
+def unchanged(messages: list[AgentMessage]) -> list[AgentMessage]:
+    """The messages themselves: what a provider receives when the application converts nothing."""
+    return messages
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

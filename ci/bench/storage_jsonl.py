@@ -1,0 +1,157 @@
+"""Commits and opens of the backends that keep the session in memory, beside a bare loop over the same bytes (§1.7)."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import anyio
+
+from ci.bench.figures import Row, figure
+from restartpoint.contract import (
+    LANE_LEAF,
+    LANE_STATE,
+    OP_STATE,
+    AssistantPhase,
+    CompactionSettings,
+    EntryDraft,
+    GenerationContext,
+    GenerationEffectPending,
+    Inbox,
+    InsertEntry,
+    LaneConfiguration,
+    LaneState,
+    MessagePayload,
+    ModelIdentity,
+    NormalizedRetryPolicy,
+    RegisterSet,
+    Running,
+    RunSettings,
+    RunState,
+    SessionMetadata,
+    Transaction,
+    user_message,
+)
+from restartpoint.seams import IdGenerator, SystemClock
+from restartpoint.storage import JsonlStorage, MemoryStorage
+from restartpoint.storage.jsonl.lines import encode_line
+from restartpoint.storage.resident import ResidentStorage
+
+__all__ = ["run", "transactions"]
+
+METADATA = SessionMetadata(id="bench", created_at=0)
+
+
+def transactions(count: int) -> list[Transaction]:
+    """Commits of one small message entry and three registers, as an acceptance or a settlement makes them."""
+    ids, parent, made = IdGenerator(), None, []
+    configuration = LaneConfiguration(
+        model=ModelIdentity(provider="scripted", model_id="one"),
+        thinking_level="off",
+        active_tool_names=["read", "write"],
+    )
+    settings = RunSettings(
+        compaction=CompactionSettings(), steering_mode="all", follow_up_mode="all", tool_execution="parallel"
+    )
+    operation_id = ids.next()
+    for number in range(count):
+        id = ids.next()
+        context = GenerationContext(
+            step_id=ids.next(),
+            trigger_entry_id=id,
+            configuration=configuration,
+            stream_options={"maxTokens": 4096},
+            retry_policy=NormalizedRetryPolicy(max_attempts=4, base_delay_ms=2000),
+            overflow_recovery_used=False,
+        )
+        pending = GenerationEffectPending(
+            context=context,
+            attempt=1,
+            response_entry_id=ids.next(),
+            usage_id=ids.next(),
+            intended_output_limit=4096,
+            context_window=200_000,
+        )
+        state = RunState(
+            control=Running(),
+            settings=settings,
+            phase=AssistantPhase(generation=pending),
+            inbox=Inbox(steer=[], follow_up=[], writes=[]),
+            latest_assistant_entry_id=parent,
+        )
+        message = user_message(f"what changed in the sign-in flow since week {number}?", 1_700_000_000_000 + number)
+        writes = (
+            InsertEntry(EntryDraft(id=id, parent_id=parent, payload=MessagePayload(message=message))),
+            RegisterSet(LANE_LEAF, "main", id),
+            RegisterSet(OP_STATE, operation_id, state),
+            RegisterSet(LANE_STATE, "main", LaneState(current_operation_id=operation_id, pending_next_run=[])),
+        )
+        made.append(Transaction(writes))
+        parent = id
+    return made
+
+
+async def _commit_all(storage: ResidentStorage, work: list[Transaction]) -> float:
+    start = time.perf_counter()
+    for tx in work:
+        await storage.commit(tx)
+    return len(work) / (time.perf_counter() - start)
+
+
+def _write_all(path: Path, lines: list[bytes]) -> float:
+    """The bound: the same bytes, each line with one write on a descriptor that stays open."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    try:
+        start = time.perf_counter()
+        for line in lines:
+            os.write(descriptor, line)
+        return len(lines) / (time.perf_counter() - start)
+    finally:
+        os.close(descriptor)
+
+
+async def _rates(folder: Path, commits: int, rounds: int) -> dict[str, list[float]]:
+    found: dict[str, list[float]] = {"bound": [], "jsonl": [], "memory": []}
+    clock = SystemClock()
+    for number in range(rounds):
+        first, *work = transactions(commits + 1)
+        lines = [encode_line(tx.writes, 5 + 4 * at, clock.now_ms()) for at, tx in enumerate(work)]
+        found["bound"].append(_write_all(folder / f"bound{number}", lines))
+        storage = await JsonlStorage.create(folder / f"{number}.jsonl", METADATA, first, clock=clock)
+        found["jsonl"].append(await _commit_all(storage, work))
+        await storage.close()
+        memory = await MemoryStorage.create(METADATA, first, clock=clock)
+        found["memory"].append(await _commit_all(memory, work))
+    return found
+
+
+async def _opening(folder: Path, entries: int, rounds: int) -> list[float]:
+    path, clock = folder / f"open{entries}.jsonl", SystemClock()
+    first, *work = transactions(entries)
+    storage = await JsonlStorage.create(path, METADATA, first, clock=clock)
+    await _commit_all(storage, work)
+    await storage.close()
+    samples = []
+    for _ in range(rounds):
+        start = time.perf_counter()
+        storage = await JsonlStorage.open(path, clock=clock)
+        samples.append((time.perf_counter() - start) * 1000)
+        await storage.close()
+    return samples
+
+
+def run(*, quick: bool = False) -> Iterator[Row]:
+    """Commits per second with the share of the bound, and milliseconds to open a file of many entries."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        rates = anyio.run(_rates, folder, 500 if quick else 5000, 3 if quick else 7)
+        bound = figure("bound: one write of the same bytes", "jsonl", 0, rates["bound"], "writes/s")
+        yield bound
+        for backend in ("jsonl", "memory"):
+            row = figure("commit: one message entry, three registers", backend, 0, rates[backend], "commits/s")
+            yield {**row, "share_of_bound": round(float(row["median"]) / float(bound["median"]), 3)}
+        for entries in (1000,) if quick else (1000, 10_000):
+            yield figure("open", "jsonl", entries, anyio.run(_opening, folder, entries, 3), "ms")
