@@ -1,0 +1,58 @@
+"""The application: every installed command, and output that no terminal and no encoding can break."""
+
+from __future__ import annotations
+
+import io
+import sys
+from importlib.metadata import EntryPoint, entry_points
+from typing import TextIO
+
+import typer
+
+from restartpoint.cli.consoles import complain
+
+__all__ = ["GROUP", "build", "run"]
+
+GROUP = "restartpoint.commands"
+"""The entry-point group of subcommands; each loads ``register(app: typer.Typer) -> None``."""
+
+
+def run() -> None:
+    """Parse ``sys.argv`` and run its command; ends the process with the command's exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        _tolerate(stream)
+    build()()
+
+
+def build() -> typer.Typer:
+    """The application with every command that is installed; one that cannot be loaded is named on stderr."""
+    app = typer.Typer(
+        name="restartpoint",
+        help="Durable agent conversations that survive a kill.",
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_show_locals=False,
+    )
+
+    @app.callback()
+    def _root() -> None:
+        """Durable agent conversations that survive a kill."""
+
+    for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
+        _register(entry, app)
+    return app
+
+
+def _register(entry: EntryPoint, app: typer.Typer) -> None:
+    try:
+        register = entry.load()
+    except (ImportError, AttributeError) as error:
+        complain(f"the command {entry.name} ({entry.value}) cannot be loaded: {error}")
+        return
+    register(app)
+
+
+def _tolerate(stream: TextIO) -> None:
+    """Write what the encoding of the stream lacks as escapes, instead of failing in the middle of the output."""
+    if isinstance(stream, io.TextIOWrapper):
+        stream.reconfigure(errors="backslashreplace")

@@ -1,0 +1,84 @@
+"""Any file as a session to read: which backend wrote it, and one clear reason when none did."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from restartpoint.errors import CorruptFile, NotBuiltYet
+from restartpoint.repo import ReadOnlySession
+from restartpoint.seams import SystemClock
+from restartpoint.storage import Storage
+from restartpoint.storage.jsonl import JsonlStorage
+
+__all__ = ["Backend", "SessionFile", "open_file"]
+
+Backend: TypeAlias = Literal["jsonl", "sqlite"]
+
+_SQLITE_MAGIC = b"SQLite format 3\0"
+_BLOCK = 1 << 16
+
+
+class SessionFile(msgspec.Struct, frozen=True, kw_only=True):
+    """An open session file. ``torn_bytes`` follow the last whole line of a JSONL file; a writer will drop them."""
+
+    path: Path
+    backend: Backend
+    session: ReadOnlySession
+    torn_bytes: int = 0
+
+
+@asynccontextmanager
+async def open_file(path: Path) -> AsyncIterator[SessionFile]:
+    """The session in a file, read without a claim and without changing anything; links are followed.
+
+    Raises:
+        CorruptFile: there is no file, it may not be read, or it is no session; says where it goes wrong.
+        UnsupportedStorageVersion: a newer program wrote it.
+        StorageInUse: somebody keeps every reader out.
+    """
+    start, torn = _look(path)
+    backend: Backend = "sqlite" if start == _SQLITE_MAGIC else "jsonl"
+    target = path.resolve()
+    async with ReadOnlySession(await _storage(target, backend)) as session:
+        yield SessionFile(path=path, backend=backend, session=session, torn_bytes=torn if backend == "jsonl" else 0)
+
+
+async def _storage(path: Path, backend: Backend) -> Storage:
+    if backend == "sqlite":
+        raise NotBuiltYet("1.7", f"{path}: reading SQLite sessions")
+    return await JsonlStorage.open(path, clock=SystemClock(), read_only=True)
+
+
+def _look(path: Path) -> tuple[bytes, int]:
+    """The first bytes of a regular file, and how many bytes follow its last line break."""
+    try:
+        mode = path.stat().st_mode
+        if not stat.S_ISREG(mode):
+            kind = "a folder; name one session file in it" if stat.S_ISDIR(mode) else "no regular file"
+            raise CorruptFile(str(path), f"this is {kind}")
+        with path.open("rb") as file:
+            return file.read(len(_SQLITE_MAGIC)), _after_last_line(file.fileno())
+    except (FileNotFoundError, NotADirectoryError):
+        raise CorruptFile(str(path), "there is no such file") from None
+    except (OSError, RuntimeError) as error:  # a loop of links is a RuntimeError up to Python 3.12
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise CorruptFile(str(path), f"the file cannot be read: {reason}") from error
+
+
+def _after_last_line(descriptor: int) -> int:
+    end = os.fstat(descriptor).st_size
+    at = end
+    while at > 0:
+        start = max(0, at - _BLOCK)
+        found = os.pread(descriptor, at - start, start).rfind(b"\n")
+        if found >= 0:
+            return end - (start + found + 1)
+        at = start
+    return end
