@@ -15,8 +15,6 @@ from restartpoint.contract import (
     CompactionPhase,
     DeferredPhase,
     JsonObject,
-    OperationOutcome,
-    RunOutcome,
     RunState,
     check_json,
     role_of,
@@ -69,8 +67,8 @@ def checked_messages(
     return tuple(given)
 
 
-async def accept_prompt(services: Services, owner: LaneOwner, messages: tuple[AgentMessage, ...]) -> RunOutcome:
-    """The outcome of a run from reservation to end (§3.6)."""
+async def accept_prompt(services: Services, owner: LaneOwner, messages: tuple[AgentMessage, ...]) -> ActiveOperation:
+    """The accepted run, whose task has started (§3.6)."""
     reservation = Reservation(operation_id=services.session.ids.next(), kind="run")
     await services.session.mutate(owner.lane, lambda mutator: owner.reserve(mutator, reservation))
     try:
@@ -80,7 +78,7 @@ async def accept_prompt(services: Services, owner: LaneOwner, messages: tuple[Ag
     finally:
         owner.release(reservation)
     start_task(services, owner, active, "fresh")
-    return await active.run_outcome()
+    return active
 
 
 async def _require_identities(services: Services, owner: LaneOwner) -> None:
@@ -164,12 +162,11 @@ def _work(services: Services, owner: LaneOwner, current: Current, *, restored: b
 # --- resume (§4.5) ----------------------------------------------------------------------------------------------
 
 
-async def resume_operation(services: Services, owner: LaneOwner) -> OperationOutcome:
-    """The outcome of the open operation from activation to its end or next suspension."""
+async def resume_operation(services: Services, owner: LaneOwner) -> ActiveOperation:
+    """The open operation, whose task has been started in activation."""
 
     async def job(mutator: SessionMutator) -> ActiveOperation:
-        if owner.held:
-            await owner.require_idle(mutator)
+        owner.require_unheld()
         restored = await restore(mutator, owner.lane)
         if restored.operation is None or not isinstance(restored.state, RunState):
             if restored.operation is None:
@@ -190,7 +187,7 @@ async def resume_operation(services: Services, owner: LaneOwner) -> OperationOut
     active = await services.session.mutate(owner.lane, job)
     active.work.announce.run_resume()
     start_task(services, owner, active, "resume")
-    return await active.run_outcome()
+    return active
 
 
 def _require_built(state: RunState) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Literal, TypeVar
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from typing import Any, Literal, TypeVar
 
 from msgspec.structs import replace
 
@@ -37,12 +37,21 @@ from restartpoint.contract import (
     check_json,
     or_unset,
 )  # fmt: skip
-from restartpoint.errors import InvalidJson, InvalidMessage, InvalidOptions, InvariantBroken, NotBuiltYet
+from restartpoint.errors import (
+    Closed,
+    HarnessClosed,
+    InvalidJson,
+    InvalidMessage,
+    InvalidOptions,
+    InvariantBroken,
+    NotBuiltYet,
+)
 from restartpoint.runtime.admission import accept_prompt, checked_messages, resume_operation
 from restartpoint.runtime.announce import Committed, bill
 from restartpoint.runtime.barrier import ActionInfo
 from restartpoint.runtime.expansion import expanded_skill, expanded_template
-from restartpoint.runtime.owner import LaneOwner
+from restartpoint.runtime.owner import ActiveOperation, LaneOwner
+from restartpoint.runtime.promise import Promise
 from restartpoint.runtime.services import Services
 from restartpoint.session import SessionMutator, SessionTree
 
@@ -80,25 +89,29 @@ class AgentLane:
 
     # --- operations ---------------------------------------------------------------------------------------------
 
-    async def prompt(
+    def prompt(
         self, message: str | AgentMessage | Sequence[AgentMessage], images: Sequence[JsonObject] = ()
-    ) -> RunOutcome:
-        """Run one prompt to its end or suspension (§3.6). Cancelling this call detaches from the run, never aborts it.
+    ) -> Coroutine[Any, Any, RunOutcome]:
+        """Run one prompt to its end or suspension (§3.6); the lane is asked for in the order of these calls.
+
+        Cancelling the caller who awaits detaches it from the run and never aborts the run.
 
         Raises:
             LaneBusy, MissingIdentities, InvalidMessage, Closed: nothing was written.
             HarnessFault, HarnessClosed: the run stays open and can be resumed after the session is opened again.
         """
-        messages = checked_messages(self.name, message, images, self._services.session.clock.now_ms())
-        return await self._detached(lambda: accept_prompt(self._services, self._owner, messages))
+        timestamp = self._services.session.clock.now_ms()
+        return self._admit(
+            lambda: accept_prompt(self._services, self._owner, checked_messages(self.name, message, images, timestamp))
+        )
 
-    async def resume(self) -> OperationOutcome:
+    def resume(self) -> Coroutine[Any, Any, OperationOutcome]:
         """Go on with the lane's open operation after a crash, a close or a suspension (§4.5).
 
         Raises:
             NothingToResume, LaneBusy, MissingIdentities, Closed, NotBuiltYet: nothing was written.
         """
-        return await self._detached(lambda: resume_operation(self._services, self._owner))
+        return self._admit(lambda: resume_operation(self._services, self._owner))
 
     async def skill(self, name: str, additional_instructions: str | None = None) -> RunOutcome:
         """Run a registered skill as a prompt, with further instructions below it.
@@ -260,9 +273,19 @@ class AgentLane:
 
         return await self._detached(lambda: self._services.session.mutate(self.name, job))
 
+    def _admit(self, admission: Callable[[], Awaitable[ActiveOperation]]) -> Coroutine[Any, Any, RunOutcome]:
+        """Start the admission now, in a task that the harness owns; what is returned waits for its operation's end."""
+        return self._outcome(self._services.spawn(self._owner.arriving(admission)))
+
+    async def _outcome(self, admission: Promise[ActiveOperation]) -> RunOutcome:
+        try:
+            active = await admission.wait()
+        except HarnessClosed as error:
+            raise Closed from error
+        return await active.completion.wait()
+
     async def _detached(self, call: Callable[[], Awaitable[T]]) -> T:
         """Run the call in a task that the harness owns; a cancelled caller leaves it running."""
-        self._owner.barrier.raise_if_closed()
         promise = self._services.spawn(call)
         result: T = await promise.wait()
         return result

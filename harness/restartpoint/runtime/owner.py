@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
 import msgspec
 
 from restartpoint.contract import LANE_STATE, OP_META, OperationKind, RunOutcome, kind_of
@@ -14,6 +17,9 @@ from restartpoint.runtime.work import Work
 from restartpoint.session import SessionMutator
 
 __all__ = ["ActiveOperation", "LaneOwner", "Reservation"]
+
+
+T = TypeVar("T")
 
 
 class Reservation(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,10 +36,6 @@ class ActiveOperation:
         self.work = work
         self.completion: Promise[RunOutcome] = Promise()
 
-    async def run_outcome(self) -> RunOutcome:
-        """The outcome, once the task freed the lane."""
-        return await self.completion.wait()
-
 
 class LaneOwner:
     """A lane's process-local record. It changes only inside the lane's mutation line or under the admission barrier."""
@@ -46,6 +48,20 @@ class LaneOwner:
         """True while the open operation is one that this harness found when it was opened."""
         self.reservation: Reservation | None = None
         self.active: ActiveOperation | None = None
+        self._arriving = 0
+
+    def arriving(self, admission: Callable[[], Awaitable[T]]) -> Callable[[], Awaitable[T]]:
+        """The admission, counted from now until it ended, so that whoever asks next sees that the lane is wanted."""
+        self._arriving += 1
+
+        async def counted() -> T:
+            try:
+                return await admission()
+            finally:
+                self._arriving -= 1
+                self.barrier.notify()
+
+        return counted
 
     async def reserve(self, mutator: SessionMutator, reservation: Reservation) -> None:
         """Take the lane for an operation that is being admitted.
@@ -63,16 +79,24 @@ class LaneOwner:
         Raises:
             LaneBusy: names the operation that does.
         """
-        if self.active is not None:
-            work = self.active.work
-            raise LaneBusy(self.lane, work.operation_id, kind_of(work.operation.intent))
-        if self.reservation is not None and self.reservation is not own:
-            raise LaneBusy(self.lane, self.reservation.operation_id, self.reservation.kind)
+        self.require_unheld(own=own)
         state = await mutator.get_register(LANE_STATE, self.lane)
         open_id = None if state is None else state.value.current_operation_id
         if open_id is not None:
             meta = await mutator.get_register(OP_META, open_id)
             raise LaneBusy(self.lane, open_id, "run" if meta is None else kind_of(meta.value.intent))
+
+    def require_unheld(self, *, own: Reservation | None = None) -> None:
+        """Return while no other operation is live or being admitted in this process.
+
+        Raises:
+            LaneBusy: names the operation that is.
+        """
+        if self.active is not None:
+            work = self.active.work
+            raise LaneBusy(self.lane, work.operation_id, kind_of(work.operation.intent))
+        if self.reservation is not None and self.reservation is not own:
+            raise LaneBusy(self.lane, self.reservation.operation_id, self.reservation.kind)
 
     def release(self, reservation: Reservation) -> None:
         """Give the lane back when that reservation still holds it."""
@@ -95,8 +119,8 @@ class LaneOwner:
 
     @property
     def held(self) -> bool:
-        """True while an operation or a reservation is held in this process."""
-        return self.active is not None or self.reservation is not None
+        """True while an operation or a reservation is held in this process, or an admission is on its way."""
+        return self.active is not None or self.reservation is not None or self._arriving > 0
 
     async def require_open_operation(self, services: Services) -> None:
         """Return when the lane has an open operation.

@@ -9,8 +9,9 @@ import anyio
 import anyio.abc
 
 from restartpoint.contract import FaultEvent, HandlerErrorEvent
-from restartpoint.errors import HarnessClosed, HarnessFault, InvariantBroken, StorageClosed, StorageError
+from restartpoint.errors import HarnessClosed, HarnessFault, Rejected, SessionError, StorageClosed
 from restartpoint.events import EventBus
+from restartpoint.execution import AbortRequested, OperationEnded
 from restartpoint.hooks import HookFailure
 from restartpoint.runtime.barrier import BreakpointBarrier, Drive
 from restartpoint.runtime.context import LiveContext
@@ -42,31 +43,39 @@ class Runner:
         return owner
 
     def spawn(self, work: Callable[[], Awaitable[T]]) -> Promise[T]:
-        """Start a task that settles the promise; an exception settles it too and goes nowhere else."""
+        """Start a task that settles the promise; an exception settles it too and goes nowhere else.
+
+        Once the harness stopped, nothing starts and the promise says why.
+        """
         promise: Promise[T] = Promise()
-        if self._stopped is not None:
-            promise.reject(self._stopped)
-        else:
+        if self._stopped is None:
             self._group.start_soon(self._settle, work, promise)
+        else:
+            promise.reject(self._stopped)
         return promise
 
     async def _settle(self, work: Callable[[], Awaitable[T]], promise: Promise[T]) -> None:
+        if self._stopped is not None:
+            promise.reject(self._stopped)
+            return
         with anyio.CancelScope() as scope:
-            if self._stopped is not None:
-                scope.cancel()
             self._scopes.add(scope)
             try:
                 promise.resolve(await work())
             except (StorageClosed, HarnessClosed, HarnessFault) as error:
-                promise.reject(self._stopped or error)
-            except (StorageError, InvariantBroken) as error:
+                promise.reject(self._reason(error))
+            except (Rejected, SessionError, AbortRequested, OperationEnded) as expected:
+                promise.reject(expected)
+            except Exception as error:  # noqa: BLE001 - a commit failed, or trusted computation raised (§4.8)
                 promise.reject(self.fault(error))
-            except Exception as error:  # noqa: BLE001 - the promise carries every failure to the one who waits for it
-                promise.reject(error)
             finally:
                 self._scopes.discard(scope)
         if scope.cancelled_caught:
-            promise.reject(self._stopped or HarnessClosed("the harness was closed"))
+            promise.reject(self._reason(HarnessClosed("the harness was closed")))
+
+    def _reason(self, otherwise: Exception) -> Exception:
+        """What stopped this harness, or the given exception when nothing has."""
+        return otherwise if self._stopped is None else self._stopped
 
     def fault(self, cause: BaseException) -> HarnessFault:
         """Stop everything because of a failed commit or a broken invariant (§4.8)."""

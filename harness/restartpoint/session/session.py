@@ -16,7 +16,6 @@ from restartpoint.contract import (
     LaneState,
     RegisterSet,
     Transaction,
-    check_json,
 )  # fmt: skip
 from restartpoint.errors import InvalidLane, LaneExists, UnknownTarget
 from restartpoint.seams import Clock, IdGenerator
@@ -37,10 +36,14 @@ def check_lane_name(name: str) -> None:
     """Return when the name may be a lane's name for ever.
 
     Raises:
-        InvalidLane: it is empty, longer than 256 characters, or holds a control character (U+0000 to U+001F).
+        InvalidLane: it is empty, longer than 256 characters, or holds a control character or a lone surrogate.
     """
     if not 1 <= len(name) <= MAX_LANE_NAME:
         raise InvalidLane(name[:MAX_LANE_NAME], f"a lane's name has 1 to {MAX_LANE_NAME} characters")
+    try:
+        name.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidLane(ascii(name), "a lane's name has no lone surrogates") from error
     if any(character < " " for character in name):
         raise InvalidLane(name, "a lane's name has no control characters")
 
@@ -105,7 +108,6 @@ class Session(SessionTree, SessionReader):
             UnknownTarget: no entry has the id ``at``.
         """
         check_lane_name(name)
-        check_json(name, "name")
 
         async def job(mutator: SessionMutator) -> None:
             keys = ((LANE_CONFIG, name), (LANE_LEAF, name), (LANE_STATE, name))
