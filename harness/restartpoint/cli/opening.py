@@ -43,9 +43,8 @@ async def open_file(path: Path) -> AsyncIterator[SessionFile]:
         UnsupportedStorageVersion: a newer program wrote it.
         StorageInUse: somebody keeps every reader out.
     """
-    start, torn = _look(path)
+    target, start, torn = _look(path)
     backend: Backend = "sqlite" if start == _SQLITE_MAGIC else "jsonl"
-    target = path.resolve()
     async with ReadOnlySession(await _storage(target, backend)) as session:
         yield SessionFile(path=path, backend=backend, session=session, torn_bytes=torn if backend == "jsonl" else 0)
 
@@ -56,15 +55,15 @@ async def _storage(path: Path, backend: Backend) -> Storage:
     return await JsonlStorage.open(path, clock=SystemClock(), read_only=True)
 
 
-def _look(path: Path) -> tuple[bytes, int]:
-    """The first bytes of a regular file, and how many bytes follow its last line break."""
+def _look(path: Path) -> tuple[Path, bytes, int]:
+    """Where a path leads, the first bytes of the regular file there, and how many bytes follow its last line break."""
     try:
         mode = path.stat().st_mode
         if not stat.S_ISREG(mode):
             kind = "a folder; name one session file in it" if stat.S_ISDIR(mode) else "no regular file"
             raise CorruptFile(str(path), f"this is {kind}")
         with path.open("rb") as file:
-            return file.read(len(_SQLITE_MAGIC)), _after_last_line(file.fileno())
+            return path.resolve(), file.read(len(_SQLITE_MAGIC)), _after_last_line(file.fileno())
     except (FileNotFoundError, NotADirectoryError):
         raise CorruptFile(str(path), "there is no such file") from None
     except (OSError, RuntimeError) as error:  # a loop of links is a RuntimeError up to Python 3.12

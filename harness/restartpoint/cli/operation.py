@@ -16,6 +16,7 @@ from restartpoint.contract import (
     CheckpointPhase,
     CompactionPhase,
     CompactionState,
+    Deferred,
     DeferredEffectPending,
     DeferredPhase,
     DeferredSuspended,
@@ -84,16 +85,8 @@ def _run(phase: RunPhase, tool_names: Mapping[int, str]) -> Standing:
             return _tools(batch.calls, tool_names)
         case CompactionPhase(structural=structural, reason=reason):
             return _structural(f"a compaction ({reason})", structural)
-        case DeferredPhase(deferred=DeferredSuspended(poll=poll)):
-            return Standing(
-                phase=f"waiting for a deferred response, {poll} polls done", resume=("fetch the response once",)
-            )
-        case DeferredPhase(deferred=DeferredEffectPending() as pending):
-            return Standing(
-                phase=f"poll {pending.poll} of a deferred response was sent, its outcome is unknown",
-                reserved=_response_ids(pending.response_entry_id, pending.usage_id),
-                resume=("fetch the response once more under new ids",),
-            )
+        case DeferredPhase(deferred=deferred):
+            return _deferred(deferred)
         case FailureDrainPhase(error=error):
             return Standing(
                 phase=f"failed: {error.message}", resume=("take queued input and go on, or end the run as failed",)
@@ -136,6 +129,21 @@ def _generation(generation: Generation) -> Standing:
 
 def _response_ids(response_entry_id: str, usage_id: str) -> tuple[Reserved, ...]:
     return Reserved(response_entry_id, "the response"), Reserved(usage_id, "its ledger row")
+
+
+def _deferred(deferred: Deferred) -> Standing:
+    match deferred:
+        case DeferredSuspended(poll=poll):
+            done = "1 poll" if poll == 1 else f"{poll} polls"
+            return Standing(phase=f"waiting for a deferred response, {done} done", resume=("fetch the response once",))
+        case DeferredEffectPending(poll=poll):
+            return Standing(
+                phase=f"poll {poll} of a deferred response was sent, its outcome is unknown",
+                reserved=_response_ids(deferred.response_entry_id, deferred.usage_id),
+                resume=("fetch the response once more under new ids",),
+            )
+        case _:
+            assert_never(deferred)
 
 
 def _tools(calls: list[ToolCall], names: Mapping[int, str]) -> Standing:

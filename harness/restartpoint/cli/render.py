@@ -107,7 +107,7 @@ def _print_tree(console: Console, inspection: Inspection, shorten: ShortIds, *, 
     main = next((lane.leaf_id for lane in inspection.lanes if lane.name == "main"), None)
     labels = {register.key: register.value for register in inspection.registers if register.namespace is FACT_LABEL}
     rows = rows_of(inspection.entries, main)
-    marked = {id for id in leaves if id is not None} | labels.keys()
+    marked = {leaf for leaf in leaves if leaf is not None} | labels.keys()
     if None in leaves or not rows:
         console.print(_line(console, Text("  (root)", style="dim"), _marks(leaves.get(None, []), None)))
     for line in rows if everything else folded(rows, marked):

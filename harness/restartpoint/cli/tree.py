@@ -67,7 +67,7 @@ def _ranks(entries: Sequence[Entry], by_id: dict[str, Entry], trunk_leaf: str | 
     while at is not None and at in by_id and at not in trunk:
         trunk.add(at)
         at = by_id[at].parent_id
-    return {id: (id in trunk, seq) for id, seq in newest.items()}
+    return {entry_id: (entry_id in trunk, seq) for entry_id, seq in newest.items()}
 
 
 def _next(children: list[Entry], rank: dict[str, tuple[bool, int]], depth: int) -> list[Row]:

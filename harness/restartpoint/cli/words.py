@@ -38,9 +38,9 @@ class ShortIds:
     """Ends of ids, long enough to tell the given ids apart; an id of at most twelve characters stays whole."""
 
     def __init__(self, ids: Iterable[str]) -> None:
-        long = {id for id in ids if len(id) > 2 * _SHORTEST}
+        long = {each for each in ids if len(each) > 2 * _SHORTEST}
         length = _SHORTEST
-        while len({id[-length:] for id in long}) < len(long):
+        while len({each[-length:] for each in long}) < len(long):
             length += 2
         self._length = length
 
