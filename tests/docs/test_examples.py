@@ -1,4 +1,4 @@
-"""The examples in the documents run as they stand."""
+"""The examples in the documents run as they stand, each page from top to bottom."""
 
 import re
 from pathlib import Path
@@ -19,18 +19,17 @@ def examples(path: Path) -> list[str]:
     return re.findall(r"^```python\n(.*?)^```$", path.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
 
 
-CASES = [
-    pytest.param(text, id=f"{path.name}-{number}")
-    for path in DOCUMENTS
-    for number, text in enumerate(examples(path), start=1)
-]
+CASES = [pytest.param(path, id=path.name) for path in DOCUMENTS if examples(path)]
 
 
-@pytest.mark.parametrize("text", CASES)
-def test_an_example_runs(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("path", CASES)
+def test_the_examples_of_a_page_run_one_after_another(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {"__name__": "__main__"}
-    exec(compile(text, "example", "exec"), names)
+    for number, text in enumerate(examples(path), start=1):
+        exec(compile(text, f"{path.name}, block {number}", "exec", dont_inherit=True), names)
 
 
 def test_the_readme_examples_are_short() -> None:
