@@ -134,15 +134,15 @@ def registers_have_their_shape(state: State) -> Iterator[str]:
 
 def every_operation_is_owned(state: State) -> Iterator[str]:
     """op.* registers exist exactly while a lane names their operation, which op.meta confirms (§9.1, 12, 13)."""
-    named = {operation: view.lane for view in lanes(state) if (operation := view.lane_state.current_operation_id)}
+    named = {view.lane_state.current_operation_id for view in lanes(state)}
     for namespace in (Namespace.OP_META, Namespace.OP_STATE, Namespace.OP_TOOL_ARGS, Namespace.OP_PREPARATION):
         for key in state.keys(namespace):
             if key.partition(":")[0] not in named:
                 yield f"{namespace}/{key} belongs to no open operation"
-    for operation, lane in named.items():
-        view = View(state, lane)
-        if view.operation.lane != lane or view.operation.operation_id != operation:
-            yield f"op.meta/{operation} belongs to {view.operation.operation_id} of lane {view.operation.lane}"
+    for view in operations(state):
+        meta = view.operation
+        if meta.lane != view.lane or meta.operation_id != view.operation_id:
+            yield f"op.meta/{view.operation_id} belongs to {meta.operation_id} of lane {meta.lane}"
 
 
 def an_operation_is_open_once(state: State) -> Iterator[str]:

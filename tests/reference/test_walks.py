@@ -40,7 +40,6 @@ def test_a_transition_is_registered_with_section_phase_guards_and_summary(transi
     assert all(guard.isidentifier() for guard in found.guards)
 
 
-@pytest.mark.covers("ST-0.4-09", "RT-3.13-06", "RT-3.6-18")
 def test_the_worked_example_makes_the_listed_writes_in_order() -> None:
     walk = scenarios.plain_run()
     assert walk.names == [
@@ -63,7 +62,6 @@ def _short(write: Write) -> str:
     return f"-{json['namespace']}" if json["op"] == "delete" else str(json["namespace"])
 
 
-@pytest.mark.covers("RT-3.13-01", "RT-3.13-02", "RT-3.13-14", "ST-1.3-19")
 def test_a_finished_run_leaves_only_the_conversation_the_ledger_and_lane_registers() -> None:
     state = scenarios.plain_run().state
     for namespace in (Namespace.OP_META, Namespace.OP_STATE, Namespace.OP_TOOL_ARGS, Namespace.PENDING_ENTRY):
@@ -75,7 +73,6 @@ def test_a_finished_run_leaves_only_the_conversation_the_ledger_and_lane_registe
     assert len(state.usage) == 2
 
 
-@pytest.mark.covers("RT-3.13-03", "RT-3.8-01", "RT-3.2-16")
 def test_a_batch_that_terminates_ends_the_run_without_a_final_assistant() -> None:
     walk = scenarios.parallel_tools()
     result = walk.state.value(Namespace.LANE_LAST_RESULT, "main")
@@ -92,7 +89,6 @@ def test_a_batch_that_terminates_ends_the_run_without_a_final_assistant() -> Non
     }
 
 
-@pytest.mark.covers("RT-3.13-08")
 def test_stray_tool_arguments_die_in_the_terminal_transaction() -> None:
     walk = scenarios.plain_run()
     step = walk.steps[-1]
@@ -119,7 +115,6 @@ def _address(write: Write) -> str:
     return f"{json.get('op')} {json.get('namespace')}/{json.get('key')}"
 
 
-@pytest.mark.covers("RT-3.3-04", "ST-1.2-06", "ST-2.2-08")
 def test_an_interrupted_call_settles_under_its_reserved_id() -> None:
     walk = scenarios.crash_mid_tool()
     step = next(step for step in walk.steps if step.commit.name == "interrupt_tool")
@@ -130,7 +125,6 @@ def test_an_interrupted_call_settles_under_its_reserved_id() -> None:
     assert walk.state.entries[C1].message == insert.entry.message
 
 
-@pytest.mark.covers("RT-3.2-13", "RT-3.7-01", "ST-1.6-02", "ST-1.6-07")
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_every_settlement_commits_response_usage_and_decision_together(scenario: Callable[[], Walk]) -> None:
     for step in scenario().steps:
@@ -145,7 +139,6 @@ def test_every_settlement_commits_response_usage_and_decision_together(scenario:
             assert state["latestAssistantEntryId"] == response.id
 
 
-@pytest.mark.covers("RT-3.2-26", "RT-3.2-28", "RT-3.2-22")
 def test_all_attempts_of_a_step_use_the_context_captured_at_its_start() -> None:
     walk = scenarios.requested(attempts=3)
     other = Configuration(configuration=scenarios.OTHER_CONFIGURATION)
@@ -162,7 +155,6 @@ def _generation(walk: Walk) -> JsonObject:
     return state["phase"]["generation"]  # type: ignore[index,call-overload,return-value]
 
 
-@pytest.mark.covers("RT-3.2-17", "RT-3.4-03")
 def test_a_settlement_keeps_what_it_does_not_own() -> None:
     """Input that arrives while a request is out stays in the inbox."""
     walk = scenarios.requested()
@@ -188,7 +180,6 @@ def test_a_settlement_keeps_what_it_does_not_own() -> None:
     assert getattr(refusal, "guard", "") == "inbox_is_empty"
 
 
-@pytest.mark.covers("RT-3.7-03", "ST-1.2-05")
 def test_result_ids_that_do_not_follow_the_response_are_refused() -> None:
     walk = scenarios.requested()
     late = SettleToolCalls(response=scenarios.two_calls(), result_ids=(C1, uid(101, 12)))
@@ -207,7 +198,6 @@ def test_an_aborted_response_under_running_control_is_no_commit_of_any_transitio
     assert "classified corrupt" in str(found)
 
 
-@pytest.mark.covers("RT-3.6-14")
 def test_a_prompt_that_would_append_nothing_is_refused() -> None:
     walk = scenarios.opened()
     empty = AcceptRun(operation_id=RUN, started_at=1, captured=0, prompts=(), injected=(), settings=scenarios.SETTINGS)
@@ -215,14 +205,12 @@ def test_a_prompt_that_would_append_nothing_is_refused() -> None:
     assert getattr(refusal, "guard", "") == "something_is_appended"
 
 
-@pytest.mark.covers("INV-14", "RT-3.6-16")
 def test_a_run_is_accepted_on_an_idle_lane_only() -> None:
     walk = scenarios.prompted()
     refusal = TRANSITIONS["accept_run"](walk.state, "main", scenarios.accepted())
     assert getattr(refusal, "guard", "") == "from_phase"
 
 
-@pytest.mark.covers("RT-3.6-02", "RT-3.1-06", "RT-3.1-07", "RT-3.6-01")
 def test_acceptance_places_queued_items_first_under_their_own_ids() -> None:
     walk = scenarios.queues_and_facts()
     step = next(step for step in walk.steps if step.commit.name == "accept_run")
@@ -236,7 +224,6 @@ def test_acceptance_places_queued_items_first_under_their_own_ids() -> None:
     assert lane == {"currentOperationId": RUN, "pendingNextRun": [uid(300, 3)]}
 
 
-@pytest.mark.covers("RT-3.8-04")
 def test_a_sequential_batch_clears_no_call_before_the_lower_ones_are_completed() -> None:
     sequential = scenarios.replace_execution(scenarios.SETTINGS)
     walk = scenarios.with_tools(sequential)
@@ -246,7 +233,6 @@ def test_a_sequential_batch_clears_no_call_before_the_lower_ones_are_completed()
     assert getattr(refusal, "guard", "") == "sequence_is_kept"
 
 
-@pytest.mark.covers("RT-3.7-18")
 def test_no_call_of_a_truncated_response_is_cleared() -> None:
     walk = scenarios.with_tools(truncated=True)
     first = IntendTool(source_index=1, arguments={}, replay=Replay.SAFE)
@@ -255,7 +241,6 @@ def test_no_call_of_a_truncated_response_is_cleared() -> None:
     assert scenarios.truncated_tools().names[-2:] == ["refuse_truncated_tool", "complete_batch"]
 
 
-@pytest.mark.covers("RT-4.5-12", "ST-1.6-03")
 def test_the_captured_policy_decides_whether_an_orphaned_request_may_be_repeated() -> None:
     walk = scenarios.requested(attempts=1)
     refusal = TRANSITIONS["recover_assistant"](walk.state, "main", walk.steps[0].inputs)

@@ -1,0 +1,212 @@
+"""Every invariant holds after every commit of every scenario, and each has a state that breaks it."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from restartpoint_reference import (
+    TRANSITIONS,
+    DeleteRegister,
+    EntryType,
+    InsertUsage,
+    Json,
+    JsonObject,
+    Namespace,
+    NewUsage,
+    SetRegister,
+    State,
+    Write,
+    apply,
+    invariants,
+)
+from restartpoint_reference.transitions.session import CreateLane
+from restartpoint_reference.transitions.tools import ToolResult
+from tests.reference import scenarios
+from tests.reference.scenarios import C1, C2, R1, RUN, STEP, U1
+from tests.reference.walk import Walk, assistant, result, uid, usage
+
+N = Namespace
+QUEUED = uid(300, 1)
+PENDING: JsonObject = {"type": "custom", "customType": "note"}
+
+
+def after(state: State, *writes: Write) -> State:
+    answer = apply(state, writes, timestamp=3)
+    assert isinstance(answer, tuple), answer
+    return answer[0]
+
+
+def put(state: State, namespace: Namespace, key: str, value: Json) -> State:
+    return after(state, SetRegister(namespace=namespace, key=key, value=value))
+
+
+def dropped(state: State, namespace: Namespace, key: str) -> State:
+    return after(state, DeleteRegister(namespace=namespace, key=key))
+
+
+def edited(state: State, namespace: Namespace, key: str, path: str, value: Json) -> State:
+    """The state with one field of one register replaced; the path's steps are keys or indices."""
+    whole = state.value(namespace, key)
+    return put(state, namespace, key, _edited(whole if isinstance(whole, dict) else {}, path.split("."), value))
+
+
+def _edited(holder: Json, path: list[str], value: Json) -> Json:
+    if not path:
+        return value
+    step, *rest = path
+    if isinstance(holder, list):
+        return [_edited(item, rest, value) if str(at) == step else item for at, item in enumerate(holder)]
+    assert isinstance(holder, dict)
+    return {**holder, step: _edited(holder.get(step), rest, value)}
+
+
+def tools() -> State:
+    """Call 1 completed, call 3 pending."""
+    walk = scenarios.with_tools()
+    scenarios.clear(walk, 1)
+    scenarios.clear(walk, 3)
+    walk.take(TRANSITIONS["settle_tool"], ToolResult(message=result("t1", "remove")))
+    return walk.state
+
+
+def misplaced_parent() -> State:
+    state = scenarios.prompted().state
+    entry = state.entries[uid(95, 2)]
+    return replace(state, entries=state.entries.set(entry.id, replace(entry, parent_id="gone")))
+
+
+def pending_response() -> State:
+    state = scenarios.prompted().state
+    entry = state.entries[uid(95, 2)]
+    pending = replace(entry, payload={"message": assistant(stop="pending")})
+    return replace(state, entries=state.entries.set(entry.id, pending))
+
+
+def tailless_compaction() -> State:
+    state = scenarios.prompted().state
+    entry = state.entries[uid(95, 2)]
+    bare = replace(entry, type=EntryType.COMPACTION, payload={"summary": "s"})
+    cut = replace(state, entries=state.entries.set(entry.id, bare))
+    return replace(cut, stats=replace(cut.stats, message_count=1))
+
+
+def shared_id() -> State:
+    state = scenarios.prompted().state
+    row = NewUsage(id=uid(95, 2), adjustment=True, usage=usage())
+    held = row.placed(state.next_seq)
+    return replace(state, usage=state.usage.set(held.id, held), next_seq=state.next_seq + 1)
+
+
+def two_lanes_one_operation() -> State:
+    walk = scenarios.prompted()
+    walk.lane = "other"
+    walk.take(TRANSITIONS["create_lane"], CreateLane(configuration=scenarios.CONFIGURATION, anchor=None))
+    return edited(walk.state, N.LANE_STATE, "other", "currentOperationId", RUN)
+
+
+def unread_run() -> State:
+    return scenarios.requested().state
+
+
+def run_state(path: str, value: Json) -> Callable[[], State]:
+    return lambda: edited(tools(), N.OP_STATE, RUN, path, value)
+
+
+def truncated_and_started() -> State:
+    state = scenarios.with_tools(truncated=True).state
+    call: JsonObject = {"status": "effect_pending", "sourceIndex": 1, "resultEntryId": C1, "replay": "never"}
+    armed = put(state, N.OP_TOOL_ARGS, f"{RUN}:{STEP}:1", {})
+    return edited(armed, N.OP_STATE, RUN, "phase.batch.calls.0", call)
+
+
+def navigating(target: str) -> State:
+    state = scenarios.opened().state
+    intent: JsonObject = {"kind": "navigation", "targetId": None, "summarize": False}
+    meta: JsonObject = {"operationId": RUN, "lane": "main", "sourceLeafId": None, "startedAt": 1, "intent": intent}
+    run: JsonObject = {
+        "kind": "navigation", "control": {"status": "running"}, "targetId": None if target == "root" else target,
+        "summarize": False, "phase": {"kind": "ready_to_commit"},
+    }  # fmt: skip
+    opened = edited(state, N.LANE_STATE, "main", "currentOperationId", RUN)
+    return put(put(opened, N.OP_META, RUN, meta), N.OP_STATE, RUN, run)
+
+
+def reused_seq() -> State:
+    state = scenarios.prompted().state
+    entry = state.entries[uid(95, 2)]
+    return replace(state, entries=state.entries.set(entry.id, replace(entry, seq=entry.seq + 2)))
+
+
+BROKEN: list[tuple[str, Callable[[], State]]] = [
+    ("ids_are_unique", shared_id),
+    ("sequence_numbers_are_unique", reused_seq),
+    ("sequence_numbers_are_unique", lambda: replace(scenarios.prompted().state, next_seq=2)),
+    ("parents_come_first", misplaced_parent),
+    ("stats_equal_the_ledger", lambda: replace(scenarios.prompted().state, stats=State.empty().stats)),
+    ("responses_are_settled", pending_response),
+    ("compactions_hold_their_tail", tailless_compaction),
+    ("registers_have_their_shape", lambda: put(scenarios.prompted().state, N.LANE_CONFIG, "main", {})),
+    ("everything_is_readable", lambda: dropped(scenarios.prompted().state, N.LANE_LEAF, "main")),
+    ("everything_is_readable", lambda: dropped(scenarios.prompted().state, N.OP_STATE, RUN)),
+    ("everything_is_readable", lambda: edited(navigating("root"), N.OP_META, RUN, "intent", {"kind": "compaction"})),
+    ("every_operation_is_owned", lambda: edited(tools(), N.LANE_STATE, "main", "currentOperationId", None)),
+    ("every_operation_is_owned", lambda: edited(tools(), N.OP_META, RUN, "lane", "other")),
+    ("every_operation_is_owned", lambda: put(scenarios.plain_run().state, N.OP_TOOL_ARGS, f"{RUN}:s:0", {})),
+    ("an_operation_is_open_once", two_lanes_one_operation),
+    ("state_fits_the_intent", lambda: navigating("elsewhere")),
+    ("queued_content_waits_once", lambda: put(scenarios.opened().state, N.PENDING_ENTRY, QUEUED, PENDING)),
+    ("queued_content_waits_once", lambda: edited(unread_run(), N.OP_STATE, RUN, "inbox.writes", [QUEUED])),
+    ("queued_content_waits_once", lambda: edited(
+        put(unread_run(), N.PENDING_ENTRY, QUEUED, PENDING), N.OP_STATE, RUN, "inbox.steer", [QUEUED, QUEUED])),
+    ("queued_content_waits_once", lambda: edited(
+        put(unread_run(), N.PENDING_ENTRY, uid(95, 1), PENDING), N.OP_STATE, RUN, "inbox.steer", [uid(95, 1)])),
+    ("leaves_exist", lambda: put(scenarios.opened().state, N.LANE_LEAF, "main", "gone")),
+    ("named_entries_exist", lambda: edited(unread_run(), N.OP_META, RUN, "sourceLeafId", "gone")),
+    ("named_entries_exist", lambda: edited(unread_run(), N.OP_META, RUN, "intent.promptEntryIds", ["gone"])),
+    ("named_entries_exist", lambda: edited(scenarios.prompted().state, N.OP_STATE, RUN, "phase.triggerEntryId", "x")),
+    ("named_entries_exist", run_state("latestAssistantEntryId", "gone")),
+    ("named_registers_exist", lambda: dropped(tools(), N.OP_TOOL_ARGS, f"{RUN}:{STEP}:3")),
+    ("reserved_ids_are_free", lambda: after(
+        unread_run(), InsertUsage(row=NewUsage(id=U1, adjustment=True, usage=usage())))),
+    ("reserved_ids_are_free", run_state("phase.batch.calls.1.resultEntryId", R1)),
+    ("batches_are_complete", run_state("phase.batch.calls.1.sourceIndex", 2)),
+    ("batches_are_complete", run_state("phase.batch.calls", [])),
+    ("batches_are_complete", run_state("phase.batch.calls.1.resultEntryId", C1)),
+    ("results_match_their_calls", run_state("phase.batch.calls.0.resultEntryId", R1)),
+    ("results_match_their_calls", run_state("phase.batch.calls.0.terminate", True)),
+    ("truncated_calls_never_start", truncated_and_started),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name, state", BROKEN, ids=[f"{name}-{at}" for at, (name, _) in enumerate(BROKEN)])
+def test_a_broken_invariant_is_found_by_name(name: str, state: Callable[[], State]) -> None:
+    assert name in {broken.name for broken in invariants.check(state())}
+
+
+def test_every_invariant_has_a_state_that_breaks_it_and_nothing_else() -> None:
+    """Except that an operation which two lanes name cannot belong to both."""
+    alone = {name for name, state in BROKEN if {broken.name for broken in invariants.check(state())} == {name}}
+    assert {invariant.name for invariant in invariants.INVARIANTS} - alone == {"an_operation_is_open_once"}
+
+
+@pytest.mark.covers("ST-9.1-08")
+@pytest.mark.parametrize("scenario", scenarios.SCENARIOS)
+def test_without_operations_and_queues_the_conversation_and_the_ledger_are_whole(
+    scenario: Callable[[], Walk],
+) -> None:
+    for step in scenario().steps:
+        state = step.before
+        for namespace in (N.OP_META, N.OP_STATE, N.OP_TOOL_ARGS, N.OP_PREPARATION, N.PENDING_ENTRY):
+            for key in state.keys(namespace):
+                state = dropped(state, namespace, key)
+        rest = {"every_operation_is_owned", "everything_is_readable", "queued_content_waits_once"}
+        assert {broken.name for broken in invariants.check(state)} <= rest
+        assert dict(state.entries) == dict(step.before.entries)
+
+
+def test_a_reserved_result_that_is_placed_is_no_longer_reserved() -> None:
+    state = tools()
+    assert C1 in state.entries
+    assert C2 not in state.entries
+    assert invariants.check(state) == ()
