@@ -49,7 +49,7 @@ async def test_listing_needs_no_folder_and_makes_none(files: FileRepository, roo
     assert (await files.list()).sessions == ()
     with pytest.raises(SessionNotFound):
         await files.open("s")
-    assert not root.exists()  # noqa: ASYNC240 - nothing else runs
+    assert not root.exists()
 
 
 async def test_a_folder_that_is_a_file_is_an_error_that_names_it(kind: str, tmp_path: Path) -> None:

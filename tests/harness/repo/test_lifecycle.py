@@ -1,6 +1,7 @@
 """Create, open, list, delete on every kind of repository: one open owner per session id."""
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from restartpoint.contract import LANE_LEAF, LANE_STATE, NAMESPACES, UNSET, LaneState, SessionMetadata
@@ -77,6 +78,17 @@ async def test_a_session_has_one_open_owner_until_its_close_is_done(repository: 
     with pytest.raises(SessionOpen):
         await repository.open("s")
     await reopened.append_message(say("x"))
+
+
+@pytest.mark.covers("ST-2.8-15")
+async def test_a_session_that_is_being_closed_is_still_open(repository: SessionRepository) -> None:
+    session = await repository.create(id="s")
+    async with anyio.create_task_group() as group:
+        group.start_soon(session.close)
+        await anyio.lowlevel.checkpoint()
+        with pytest.raises(SessionOpen):
+            await repository.open("s")
+    await repository.open("s")
 
 
 @pytest.mark.covers("ST-2.8-25")

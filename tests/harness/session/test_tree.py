@@ -137,6 +137,28 @@ async def test_an_append_while_an_operation_is_open_writes_nothing(session: Sess
     assert await session.get_leaf_id() is None
 
 
+@pytest.mark.covers("ST-0.8-01", "ST-1.4-16")
+async def test_values_pass_through_without_copies(session: Session, commits: Commits) -> None:
+    message, data = say("x"), say("y")
+    first = await session.get_entry(await session.append_message(message))
+    second = await session.get_entry(await session.append_custom_entry("note", data))
+    assert first is not None
+    assert second is not None
+    assert isinstance(first.payload, MessagePayload)
+    assert isinstance(second.payload, CustomPayload)
+    assert first.payload.message is message
+    assert second.payload.data is data
+    inserted = commits.seen[0][1].writes[0]
+    assert isinstance(inserted, InsertEntry)
+    assert inserted.entry.payload is first.payload
+
+
+@pytest.mark.covers("ST-2.1-13")
+async def test_equal_messages_are_two_entries(session: Session) -> None:
+    assert await session.append_message(say("x")) != await session.append_message(say("x"))
+    assert (await session.get_stats()).message_count == 2
+
+
 # --- lanes ------------------------------------------------------------------------------------------------------
 
 
@@ -283,7 +305,7 @@ async def test_the_statistics_count_messages_and_sum_the_ledger_only(session: Se
 # --- facts ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.covers("ST-2.4-01", "ST-0.2-04", "ST-2.4-04")
+@pytest.mark.covers("ST-2.4-01", "ST-2.4-04", "ST-1.3-10", "ST-1.3-11")
 async def test_facts_are_shared_by_all_lanes_and_apart_from_each_other(session: Session) -> None:
     side = await session.create_lane("side", None, CONFIGURATION)
     entry = await session.append_message(say("x"))
@@ -298,9 +320,10 @@ async def test_facts_are_shared_by_all_lanes_and_apart_from_each_other(session: 
         assert await tree.get_custom_fact("") == ["empty key"]
     await side.set_name("later")
     assert await session.get_name() == "later"
+    assert [register.key for register in await session.list_registers(FACT_NAME)] == [""]
 
 
-@pytest.mark.covers("ST-2.4-02", "RT-5.3-02", "RT-5.3-03")
+@pytest.mark.covers("ST-2.4-02", "RT-5.3-03", "ST-1.3-24")
 async def test_unset_deletes_a_fact_and_deleting_an_absent_one_commits_nothing(session: Session) -> None:
     entry = await session.append_message(say("x"))
     await session.set_name("x")
@@ -316,7 +339,7 @@ async def test_unset_deletes_a_fact_and_deleting_an_absent_one_commits_nothing(s
     assert await session.get_name() is await session.get_label(entry) is await session.get_custom_fact("k") is UNSET
 
 
-@pytest.mark.covers("ST-2.4-03", "ST-2.4-07", "RT-5.3-04")
+@pytest.mark.covers("ST-2.4-03", "ST-2.4-07", "RT-5.3-04", "ST-1.3-12")
 async def test_json_null_is_a_value_of_a_custom_fact(session: Session) -> None:
     assert await session.get_custom_fact("k") is UNSET
     await session.set_custom_fact("k", None)
