@@ -4,15 +4,16 @@ Each predicate answers the sentences that say where a state breaks it; none when
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
+from restartpoint_reference.persistent import PersistentMap
 from restartpoint_reference.shapes import UNSET, Record, Refused
-from restartpoint_reference.store import State, stats_of
+from restartpoint_reference.store import Delta, State, stats_of
 from restartpoint_reference.transitions.frame import NO_LANE, NotThis, View, read_state
 from restartpoint_reference.transitions.terminal import owned_pending_ids
 from restartpoint_reference.transitions.tools import is_truncated, step_id
-from restartpoint_reference.vocabulary.entries import EntryType, Namespace
+from restartpoint_reference.vocabulary.entries import Entry, EntryType, Namespace
 from restartpoint_reference.vocabulary.messages import StopReason, role, source_calls
 from restartpoint_reference.vocabulary.registers import (
     LaneConfiguration,
@@ -56,11 +57,12 @@ class Broken:
 
 @dataclass(frozen=True, kw_only=True)
 class Invariant:
-    """A named predicate over a state."""
+    """A named predicate over a state; ``of_rows`` says that it walks every entry and ledger row."""
 
     name: str
     section: str
     find: Callable[[State], Iterator[str]]
+    of_rows: bool
 
     def broken(self, state: State) -> tuple[Broken, ...]:
         """Where the state breaks it."""
@@ -70,6 +72,25 @@ class Invariant:
 def check(state: State) -> tuple[Broken, ...]:
     """Everything that the state breaks; empty for a sound state. Costs the size of the session."""
     return tuple(broken for invariant in INVARIANTS for broken in invariant.broken(state))
+
+
+def check_commit(state: State, delta: Delta) -> tuple[Broken, ...]:
+    """What the state after a commit breaks, when the state before it was sound; costs no more than what is current.
+
+    The rows that the commit inserted are held to the same predicates as a session of their own; what concerns rows
+    against all others (unique ids, increasing sequence numbers, existing parents, the ledger's sum) ``apply`` upholds.
+    """
+    rows = replace(State.empty(), entries=_by_id(delta.entries), next_seq=state.next_seq)
+    fresh = (broken for invariant in INVARIANTS if invariant.find in OF_ONE_ROW for broken in invariant.broken(rows))
+    current = (broken for invariant in INVARIANTS if not invariant.of_rows for broken in invariant.broken(state))
+    return (*fresh, *current)
+
+
+def _by_id(entries: tuple[Entry, ...]) -> PersistentMap[str, Entry]:
+    made: PersistentMap[str, Entry] = PersistentMap()
+    for entry in entries:
+        made = made.set(entry.id, entry)
+    return made
 
 
 # --- storage and tree
@@ -384,8 +405,20 @@ def compactions_hold_their_tail(state: State) -> Iterator[str]:
             yield f"compaction {entry.id} has no retained tail"
 
 
+OF_ONE_ROW: Final = (responses_are_settled, compactions_hold_their_tail)
+"""The predicates that ask of an entry only what it holds itself."""
+
+OF_ROWS: Final = (
+    *OF_ONE_ROW,
+    ids_are_unique,
+    sequence_numbers_are_unique,
+    parents_come_first,
+    stats_equal_the_ledger,
+)
+"""The predicates that walk every entry and ledger row."""
+
 INVARIANTS: Final[tuple[Invariant, ...]] = tuple(
-    Invariant(name=find.__name__, section=section, find=find)
+    Invariant(name=find.__name__, section=section, find=find, of_rows=find in OF_ROWS)
     for section, find in (
         ("9.1, 1", ids_are_unique),
         ("9.1, 2", sequence_numbers_are_unique),

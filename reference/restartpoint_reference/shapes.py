@@ -271,12 +271,17 @@ def _read_items(items: "Iterable[tuple[str | int, Json]]") -> None:
             raise refused.under(step) from None
 
 
-def read_object(value: "Json") -> "JsonObject":
-    """A JSON object with any content."""
+def as_object(value: "Json") -> "JsonObject":
+    """A JSON object whose content was read already or will be."""
     if not isinstance(value, dict):
         raise Refused(f"expected object, found {_name(value)}")
-    read_json(value)
     return value
+
+
+def read_object(value: "Json") -> "JsonObject":
+    """A JSON object with any content."""
+    read_json(as_object(value))
+    return as_object(value)
 
 
 _SIMPLE: Final[Mapping[object, Reader]] = {
@@ -300,18 +305,24 @@ def _name(value: object) -> str:
 
 def same(one: "Json", other: "Json") -> bool:
     """Whether two JSON values are equal; 1, 1.0 and true are three values, the order of keys does not matter."""
-    return not differences(one, other)
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, dict) and isinstance(other, dict):
+        return len(one) == len(other) and all(key in other and same(value, other[key]) for key, value in one.items())
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(same, one, other))
+    return one == other
 
 
 def differences(expected: "Json", found: "Json", path: str = "") -> tuple[str, ...]:
     """Where and how ``found`` departs from ``expected``, one sentence per place, worded for a person."""
+    if same(expected, found):
+        return ()
     if type(expected) is type(found):
         if isinstance(expected, dict) and isinstance(found, dict):
             return _object_differences(expected, found, path)
         if isinstance(expected, list) and isinstance(found, list):
             return _list_differences(expected, found, path)
-        if expected == found:
-            return ()
     return (f"{path or 'value'}: expected {_show(expected)}, found {_show(found)}",)
 
 

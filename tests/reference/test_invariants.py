@@ -8,6 +8,7 @@ import pytest
 from restartpoint_reference import (
     TRANSITIONS,
     DeleteRegister,
+    Delta,
     EntryType,
     InsertUsage,
     Json,
@@ -188,6 +189,16 @@ def test_every_invariant_has_a_state_that_breaks_it_and_nothing_else() -> None:
     """Except that an operation which two lanes name cannot belong to both."""
     alone = {name for name, state in BROKEN if {broken.name for broken in invariants.check(state())} == {name}}
     assert {invariant.name for invariant in invariants.INVARIANTS} - alone == {"an_operation_is_open_once"}
+
+
+@pytest.mark.parametrize("name, state", BROKEN, ids=[f"{name}-{at}" for at, (name, _) in enumerate(BROKEN)])
+def test_what_a_commit_can_break_is_found_without_the_whole_session(name: str, state: Callable[[], State]) -> None:
+    """A delta that inserts everything anew finds what the whole check finds, except what ``apply`` upholds."""
+    broken = state()
+    delta = Delta(timestamp=3, seqs=(), entries=tuple(broken.entries.values()), usage=(), registers={})
+    upheld = {"ids_are_unique", "sequence_numbers_are_unique", "parents_come_first", "stats_equal_the_ledger"}
+    whole = [found for found in invariants.check(broken) if found.name not in upheld]
+    assert sorted(map(str, invariants.check_commit(broken, delta))) == sorted(map(str, whole))
 
 
 @pytest.mark.covers("ST-9.1-08")

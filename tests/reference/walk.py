@@ -98,8 +98,9 @@ class Walk:
         applied = apply(self.state, commit.writes, timestamp=now)
         assert isinstance(applied, tuple), applied
         self.steps.append(Step(before=self.state, commit=commit, inputs=inputs, elements=elements))
-        self.state = applied[0]
+        self.state, delta = applied
         assert invariants.check(self.state) == ()
+        assert invariants.check_commit(self.state, delta) == ()
         return commit
 
     @property

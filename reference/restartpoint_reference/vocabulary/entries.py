@@ -16,6 +16,7 @@ from restartpoint_reference.shapes import (
     Record,
     Refused,
     Unset,
+    as_object,
     read_boolean,
     read_integer,
     read_json,
@@ -322,7 +323,7 @@ class Observed:
         stamps: list[int] = []
         for index, element in enumerate(elements):
             try:
-                write, seq, stamp = _read_element(read_object(element))
+                write, seq, stamp = _read_element(as_object(element))
             except Refused as refused:
                 raise refused.under(index) from None
             writes.append(write)

@@ -9,10 +9,9 @@ from restartpoint_reference.shapes import (
     Json,
     JsonObject,
     Refused,
+    as_object,
     read_boolean,
     read_integer,
-    read_json,
-    read_object,
     read_string,
 )  # fmt: skip
 
@@ -87,8 +86,8 @@ def text_blocks(message: Message) -> str:
 
 
 def read_message(value: Json) -> Message:
-    """A message that may be stored; raises ``Refused`` when a specified field has another shape (§2.1)."""
-    message = read_object(value)
+    """A message that may be stored, read as JSON before; raises ``Refused`` for a specified field's shape (§2.1)."""
+    message = as_object(value)
     match _field(message, "role", read_string):
         case "user":
             _content(message, may_be_text=True)
@@ -119,12 +118,12 @@ def _read_assistant(message: Message) -> None:
 
 def read_usage(value: Json) -> Usage:
     """Usage whose counts and costs are numbers (§1.6)."""
-    usage = read_object(value)
+    usage = as_object(value)
     for key in TOKEN_COUNTS:
         _field(usage, key, read_integer)
-    cost = _field(usage, "cost", read_object)
+    cost = _field(usage, "cost", as_object)
     for key in COSTS:
-        _field(cost, key, _read_number)
+        _field(cost, key, _number)
     return usage
 
 
@@ -135,7 +134,7 @@ def zero_usage() -> Usage:
 
 def add_usage(one: Usage, other: Usage) -> Usage:
     """The sum of two usages, field by field; the order of additions matters for costs (decision ST-1.6-13)."""
-    costs, more = read_object(one["cost"]), read_object(other["cost"])
+    costs, more = as_object(one["cost"]), as_object(other["cost"])
     summed: Usage = {key: _number(one[key]) + _number(other[key]) for key in TOKEN_COUNTS}
     summed["cost"] = {key: _number(costs[key]) + _number(more[key]) for key in COSTS}
     return summed
@@ -159,11 +158,6 @@ def _field(holder: JsonObject, key: str, reader: Callable[[Json], T]) -> T:
         return reader(holder[key])
     except Refused as refused:
         raise refused.under(key) from None
-
-
-def _read_number(value: Json) -> int | float:
-    read_json(value)
-    return _number(value)
 
 
 def _number(value: Json) -> int | float:
