@@ -5,6 +5,7 @@ from restartpoint.repo.jsonl import JsonlRepository
 from restartpoint.repo.memory import MemoryRepository
 from restartpoint.repo.names import check_session_id
 from restartpoint.repo.port import Listing, ReadOnlySession, SessionRef, SessionRepository, Unreadable
+from restartpoint.repo.single import open_session_file
 
 __all__ = [
     "FileRepository",
@@ -16,4 +17,5 @@ __all__ = [
     "SessionRepository",
     "Unreadable",
     "check_session_id",
+    "open_session_file",
 ]
