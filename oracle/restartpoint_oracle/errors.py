@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 __all__ = [
     "ClauseBroken",
+    "ContentDiffers",
     "EffectOutOfOrder",
     "InvariantViolated",
     "JudgeViolation",
@@ -46,6 +47,10 @@ class InvariantViolated(OracleFinding):
     def __init__(self, transition: str, violations: Sequence[str]) -> None:
         self.transition, self.violations = transition, tuple(violations)
         super().__init__("\n  - ".join((f"after {transition} the state breaks an invariant (§9.1)", *self.violations)))
+
+
+class ContentDiffers(OracleFinding):
+    """A storage answers other rows than were committed to it (§1.5)."""
 
 
 class EffectOutOfOrder(OracleFinding):

@@ -1,6 +1,6 @@
 """The conformance suite of the storage port: one check per clause, the same for every backend (§1.4-§1.6, §2.5)."""
 
-from restartpoint_oracle.conformance.storage.bench import StorageBench, StorageFactory, entry, snapshot, usage_row
+from restartpoint_oracle.conformance.storage.bench import StorageBench, StorageFactory, entry, usage_row
 from restartpoint_oracle.conformance.storage.suite import StorageChecks, StorageSuite, run_storage_suite
 
 __all__ = [
@@ -10,6 +10,5 @@ __all__ = [
     "StorageSuite",
     "entry",
     "run_storage_suite",
-    "snapshot",
     "usage_row",
 ]

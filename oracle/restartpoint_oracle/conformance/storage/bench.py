@@ -6,11 +6,9 @@ from types import TracebackType
 from typing import Protocol, Self
 
 from restartpoint.contract import (
-    NAMESPACES,
     CommitResult,
     EntryDraft,
     EntryPayload,
-    EntryScan,
     Expectation,
     InsertEntry,
     InsertUsage,
@@ -18,18 +16,17 @@ from restartpoint.contract import (
     Transaction,
     Usage,
     UsageDraft,
-    UsageScan,
     Write,
 )  # fmt: skip
 from restartpoint.seams import Clock, FaultPoints
 from restartpoint.storage import Storage
 from restartpoint_oracle.conformance.claims import same_json
 from restartpoint_oracle.conformance.storage.expected import Expected
+from restartpoint_oracle.content import content_of_storage
 from restartpoint_oracle.doubles import ManualClock, RaisingFaults
 from restartpoint_oracle.samples import FIRST_TRANSACTION, METADATA
-from restartpoint_oracle.wire import JsonObject, entry_json, register_json, stats_json, usage_json
 
-__all__ = ["StorageBench", "StorageFactory", "entry", "snapshot", "usage_row"]
+__all__ = ["StorageBench", "StorageFactory", "entry", "usage_row"]
 
 
 class StorageFactory(Protocol):
@@ -92,21 +89,7 @@ class StorageBench:
 
     async def holds_exactly_what_was_committed(self, about: str = "the stored state") -> None:
         """Every entry, register, ledger row and statistic is as committed, and nothing else is there."""
-        same_json(await snapshot(self.storage), self.expected.snapshot(), about)
-
-
-async def snapshot(storage: Storage) -> JsonObject:
-    """All that a storage holds, through its queries: entries and rows by sequence, registers by namespace and key."""
-    return {
-        "entries": [entry_json(found) for found in await storage.scan_entries(EntryScan())],
-        "registers": [
-            register_json(found)
-            for namespace in NAMESPACES.values()
-            for found in await storage.list_registers(namespace)
-        ],
-        "usage": [usage_json(found) for found in await storage.scan_usage(UsageScan())],
-        "stats": stats_json(await storage.get_stats()),
-    }
+        same_json(await content_of_storage(self.storage), self.expected.snapshot(), about)
 
 
 def entry(id: str, parent_id: str | None, payload: EntryPayload) -> InsertEntry:

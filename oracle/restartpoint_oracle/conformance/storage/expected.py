@@ -52,7 +52,7 @@ class Expected:
                     self.registers.pop((namespace.name, key), None)
 
     def snapshot(self) -> JsonObject:
-        """All of it, in the shape of the bench's ``snapshot``."""
+        """All of it, in the shape of ``content_of_storage``."""
         order = list(NAMESPACES)
         keys = sorted(self.registers, key=lambda address: (order.index(address[0]), address[1]))
         messages = sum(found["type"] == "message" for found in self.entries)

@@ -23,7 +23,8 @@ from restartpoint.seams import FaultPoint
 from restartpoint.storage import Storage
 from restartpoint_oracle.conformance.claims import equal, holds, raises, same_json
 from restartpoint_oracle.conformance.clauses import performs
-from restartpoint_oracle.conformance.storage.bench import StorageBench, entry, snapshot, usage_row
+from restartpoint_oracle.conformance.storage.bench import StorageBench, entry, usage_row
+from restartpoint_oracle.content import content_of_storage
 from restartpoint_oracle.samples import METADATA, message, usage
 
 __all__ = ["LifecycleChecks"]
@@ -100,9 +101,9 @@ class LifecycleChecks:
     async def test_p09_a_cancelled_caller_leaves_the_commit_decided(self, bench: StorageBench) -> None:
         for steps in range(12):
             await self._cancel_after(bench, steps)
-        before = await snapshot(bench.storage)
+        before = await content_of_storage(bench.storage)
         await bench.reopen()
-        same_json(await snapshot(bench.storage), before, "reopened after cancellations")
+        same_json(await content_of_storage(bench.storage), before, "reopened after cancellations")
 
     async def _cancel_after(self, bench: StorageBench, steps: int) -> None:
         tx = Transaction((

@@ -26,7 +26,8 @@ from restartpoint.errors import (
 )
 from restartpoint_oracle.conformance.claims import equal, holds, raises, same_json
 from restartpoint_oracle.conformance.clauses import performs
-from restartpoint_oracle.conformance.storage.bench import StorageBench, entry, snapshot, usage_row
+from restartpoint_oracle.conformance.storage.bench import StorageBench, entry, usage_row
+from restartpoint_oracle.content import content_of_storage
 from restartpoint_oracle.samples import assistant, custom, message, usage
 from restartpoint_oracle.wire import register_json
 
@@ -93,11 +94,11 @@ class TransactionChecks:
         )  # fmt: skip
         first = await bench.commit(RegisterSet(FACT_CUSTOM, "step", 0))
         step = (await bench.commit(RegisterSet(FACT_CUSTOM, "step", 0))).first_seq - first.first_seq
-        before = await snapshot(bench.storage)
+        before = await content_of_storage(bench.storage)
         for offence in _offences():
             with raises(offence.error, offence.name):
                 await bench.storage.commit(Transaction(offence.writes, offence.expectations))
-            same_json(await snapshot(bench.storage), before, f"after the refusal of: {offence.name}")
+            same_json(await content_of_storage(bench.storage), before, f"after the refusal of: {offence.name}")
         again = await bench.commit(RegisterSet(FACT_CUSTOM, "step", 0))
         equal(again.first_seq, first.first_seq + 2 * step, "the sequence number after refusals")
         await bench.holds_exactly_what_was_committed("after every refusal and one more commit")

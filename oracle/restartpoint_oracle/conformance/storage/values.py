@@ -27,7 +27,8 @@ from restartpoint.contract import (
 from restartpoint.errors import InvalidJson
 from restartpoint_oracle.conformance.claims import equal, holds, raises, same_json
 from restartpoint_oracle.conformance.clauses import performs
-from restartpoint_oracle.conformance.storage.bench import StorageBench, entry, snapshot, usage_row
+from restartpoint_oracle.conformance.storage.bench import StorageBench, entry, usage_row
+from restartpoint_oracle.content import content_of_storage
 from restartpoint_oracle.samples import compaction, custom, message, summary, tool_result, usage
 
 __all__ = ["ValueChecks"]
@@ -120,7 +121,7 @@ class ValueChecks:
         )  # fmt: skip
         for about in ("as committed", "reopened"):
             await bench.holds_exactly_what_was_committed(about)
-            held = await snapshot(bench.storage)
+            held = await content_of_storage(bench.storage)
             rows = cast("list[dict[str, object]]", held["usage"])
             equal([("details" in row, "entryId" in row) for row in rows], [
                 (False, False), (True, False), (True, True)], f"fields that are present, {about}")  # fmt: skip
@@ -142,7 +143,7 @@ class ValueChecks:
             entry("g", "f", custom("my/type", data={"k": 0}, extra=later)),
         )
         await bench.holds_exactly_what_was_committed()
-        held = cast("list[dict[str, object]]", (await snapshot(bench.storage))["entries"])
+        held = cast("list[dict[str, object]]", (await content_of_storage(bench.storage))["entries"])
         equal([row.get("terminate") for row in held], [None, None, True, None, None, None, None], "terminate")
         equal([row.get("customType") for row in held], [None] * 6 + ["my/type"], "customType only on custom entries")
         await bench.reopen()
@@ -189,7 +190,7 @@ class ValueChecks:
     @performs("P16", "ST-1.1-18")
     async def test_p16_what_json_cannot_hold_is_refused_in_every_place(self, bench: StorageBench) -> None:
         await bench.commit(entry("e-1", None, message()))
-        before = await snapshot(bench.storage)
+        before = await content_of_storage(bench.storage)
         for name, value in _illegal():
             for place, write in _places(value):
                 if isinstance(write, InsertUsage) and write.row.details is value and value is UNSET:
@@ -197,7 +198,7 @@ class ValueChecks:
                 with raises(InvalidJson, f"{name} as {place}") as raised:
                     await bench.storage.commit(Transaction((RegisterSet(FACT_NAME, "", "lead"), write)))
                 holds(raised.error.path.startswith("writes[1]"), f"the path names the write: {raised.error.path}")
-                same_json(await snapshot(bench.storage), before, f"after {name} as {place}")
+                same_json(await content_of_storage(bench.storage), before, f"after {name} as {place}")
         await bench.commit(RegisterSet(FACT_NAME, "", "still usable"))
         await bench.reopen()
         await bench.holds_exactly_what_was_committed("reopened after refusals")

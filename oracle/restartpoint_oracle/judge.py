@@ -1,0 +1,166 @@
+"""The judge: every commit of a storage explained by the model and held to the invariants, before its caller sees it.
+
+The judge holds a state of the model and moves it with each commit that the judged storage accepted. It reads the
+runtime's values through their JSON only (see `wire`), so a commit is what a file would say, not what an object means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from restartpoint.contract import CommitResult, Register, Transaction
+from restartpoint.storage import Storage
+from restartpoint_oracle.content import content_of_model, content_of_storage
+from restartpoint_oracle.errors import ContentDiffers, InvariantViolated, JudgeViolation, OracleFinding
+from restartpoint_oracle.wire import Json, commit_json, expectation_json, register_json
+from restartpoint_reference import (
+    Expectation,
+    Explained,
+    Namespace,
+    Observed,
+    State,
+    Unexplained,
+    Violation,
+    apply,
+    differences,
+    explain,
+    invariants,
+)
+from restartpoint_reference.transitions.frame import Inputs, View
+
+__all__ = ["Judge", "Judged", "lanes_of"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judged:
+    """An explained commit: the transition's name and table id, its lane, its inputs, and the sequence numbers."""
+
+    name: str
+    id: str
+    section: str
+    lane: str | None
+    inputs: Inputs
+    seqs: tuple[int, ...]
+    timestamp: int
+    detail: str = ""
+
+
+class Judge:
+    """The model's state of one session, and what was judged on the way to it.
+
+    ``history`` holds every explained commit in order, ``violations`` every finding: a harness may turn the exception
+    into a fault of its own, so whoever ends a test asks ``verify``. After a finding the judge stops judging.
+    """
+
+    def __init__(self, state: State, *, check_invariants: bool = True) -> None:
+        self.state = state
+        self.history: list[Judged] = []
+        self.violations: list[OracleFinding] = []
+        self.unobserved = 0
+        self._check_invariants = check_invariants
+        self._listeners: list[Callable[[Judged], None]] = []
+
+    @classmethod
+    def of_new_session(
+        cls, registers: Sequence[Register[Any]], *, timestamp: int, check_invariants: bool = True
+    ) -> Judge:
+        """A judge of a session that was just created: its first transaction is judged from nothing.
+
+        ``registers`` is what the storage holds by now.
+        """
+        judge = cls(State.empty(), check_invariants=check_invariants)
+        ordered = sorted(registers, key=lambda register: register.seq)
+        elements: list[Json] = [{"kind": "register", "op": "set", **register_json(one)} for one in ordered]
+        judge._judge(elements, tuple(register.seq for register in ordered), timestamp)
+        return judge
+
+    def on_commit(self, listener: Callable[[Judged], None]) -> None:
+        """Tell ``listener`` of every explained commit."""
+        self._listeners.append(listener)
+
+    def observe(self, tx: Transaction, result: CommitResult) -> Judged | None:
+        """Judge a commit that the storage accepted; None once an earlier commit was found wrong.
+
+        Raises:
+            JudgeViolation: no transition of the model makes this commit from the state before it.
+            InvariantViolated: the state after it breaks an invariant.
+        """
+        if self.violations:
+            return None
+        expectations = [Expectation.from_json(expectation_json(one)) for one in tx.expectations]
+        return self._judge(commit_json(tx, result), result.seqs, result.timestamp, expectations)
+
+    def resume_from(self, state: State) -> None:
+        """Go on from a state that was read anew, because the outcome of a commit was not seen (``unobserved``)."""
+        self.unobserved += 1
+        self.state = state
+
+    def verify(self) -> None:
+        """Raise the first finding, if there was one."""
+        if self.violations:
+            raise self.violations[0]
+
+    async def compare(self, storage: Storage) -> None:
+        """Hold everything that the storage answers to the model's state.
+
+        Raises:
+            ContentDiffers: they differ.
+        """
+        if self.violations:
+            return
+        lines = differences(content_of_model(self.state), await content_of_storage(storage))
+        if lines:
+            head = "the storage answers other rows than were committed (§1.5)"
+            raise self._found(ContentDiffers("\n  - ".join((head, *lines))))
+
+    def _judge(
+        self, elements: list[Json], seqs: tuple[int, ...], timestamp: int, expectations: list[Expectation] | None = None
+    ) -> Judged:
+        explained = explain(self.state, elements, timestamp)
+        if isinstance(explained, Unexplained):
+            nearest, section = explained.nearest, explained.section
+            raise self._found(JudgeViolation(nearest, section, explained.differences, lane=explained.lane))
+        observed = Observed.from_json(elements, timestamp)
+        applied = apply(self.state, observed.writes, timestamp=timestamp, seqs=seqs, expectations=expectations or ())
+        if isinstance(applied, Violation):
+            raise self._found(JudgeViolation(explained.name, "1.4", (str(applied),), lane=explained.lane))
+        self.state, _ = applied
+        judged = _judged(explained, seqs, timestamp)
+        self.history.append(judged)
+        for listener in self._listeners:
+            listener(judged)
+        self.check_invariants(explained.name)
+        return judged
+
+    def check_invariants(self, after: str) -> None:
+        """Hold the state to the invariants, unless this judge leaves them out.
+
+        Raises:
+            InvariantViolated: names the commit (or the event) that led to the state, and what does not hold.
+        """
+        if self._check_invariants and (broken := invariants.check(self.state)):
+            raise self._found(InvariantViolated(after, [str(one) for one in broken]))
+
+    def _found(self, finding: OracleFinding) -> OracleFinding:
+        self.violations.append(finding)
+        return finding
+
+
+def _judged(explained: Explained, seqs: tuple[int, ...], timestamp: int) -> Judged:
+    return Judged(
+        name=explained.name,
+        id=explained.id,
+        section=explained.section,
+        lane=explained.lane,
+        inputs=explained.inputs,
+        seqs=seqs,
+        timestamp=timestamp,
+        detail=explained.detail,
+    )
+
+
+def lanes_of(state: State) -> list[View]:
+    """The model's view of every lane of a state, by name."""
+    return [View(state, lane) for lane in state.keys(Namespace.LANE_STATE)]

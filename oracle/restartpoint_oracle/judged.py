@@ -1,0 +1,193 @@
+"""A storage and a repository whose commits are judged (see `judge`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Self, TypeVar
+
+import anyio
+
+from restartpoint.contract import (
+    NAMESPACES,
+    BranchScan,
+    CommitResult,
+    Entry,
+    EntryScan,
+    EntryStructure,
+    Namespace,
+    Register,
+    RegisterKey,
+    SessionMetadata,
+    SessionStats,
+    Transaction,
+    UsageRow,
+    UsageScan,
+)
+from restartpoint.errors import CommitRefused, StorageClosed, StorageCorruption
+from restartpoint.repo import Listing, SessionRepository
+from restartpoint.storage import Storage
+from restartpoint_oracle.content import content_of_storage, state_of_content
+from restartpoint_oracle.judge import Judge
+
+__all__ = ["JudgedRepository", "JudgedStorage"]
+
+V = TypeVar("V")
+
+
+class JudgedStorage:
+    """A ``Storage`` that passes every call on and judges each commit before its caller sees the result.
+
+    Commits go one at a time, in the order of their calls. A caller that is cancelled gets its cancellation after the
+    judge has seen the result; only cancellation that cuts through a shield leaves one unobserved, and then the judge
+    goes on from what the storage holds (`Judge.unobserved`).
+    """
+
+    def __init__(self, inner: Storage, judge: Judge) -> None:
+        self._inner = inner
+        self.judge = judge
+        self._turn = anyio.Lock(fast_acquire=True)
+        self._unsure = False
+        self._closed = False
+
+    @classmethod
+    async def over_new(cls, inner: Storage, *, check_invariants: bool = True) -> Self:
+        """A judged storage over a session that was just created; its first transaction is judged.
+
+        Raises:
+            JudgeViolation: it is not the first transaction of a session (S01).
+        """
+        registers = [one for namespace in NAMESPACES.values() for one in await inner.list_registers(namespace)]
+        created_at = inner.metadata.created_at
+        return cls(inner, Judge.of_new_session(registers, timestamp=created_at, check_invariants=check_invariants))
+
+    @classmethod
+    async def over_existing(cls, inner: Storage, *, check_invariants: bool = True) -> Self:
+        """A judged storage over a session that exists; the judge starts from what it holds.
+
+        Raises:
+            InvariantViolated: no sound session holds that.
+        """
+        judge = Judge(state_of_content(await content_of_storage(inner)), check_invariants=check_invariants)
+        judge.check_invariants("the last run of another process")
+        return cls(inner, judge)
+
+    @property
+    def metadata(self) -> SessionMetadata:
+        return self._inner.metadata
+
+    async def commit(self, tx: Transaction) -> CommitResult:
+        """The inner storage's result; raises what it raises, and the judge's findings."""
+        async with self._turn:
+            await self._become_sure()
+            self._unsure = True
+            with anyio.CancelScope(shield=True):
+                try:
+                    result = await self._inner.commit(tx)
+                except (CommitRefused, StorageClosed, StorageCorruption):
+                    self._unsure = False
+                    raise
+                self._unsure = False
+            self.judge.observe(tx, result)
+            return result
+
+    async def _become_sure(self) -> None:
+        if self._unsure:
+            self.judge.resume_from(state_of_content(await content_of_storage(self._inner)))
+            self._unsure = False
+
+    async def get_entries(self, ids: Sequence[str]) -> dict[str, Entry]:
+        return await self._inner.get_entries(ids)
+
+    async def get_register(self, namespace: Namespace[V], key: str) -> Register[V] | None:
+        return await self._inner.get_register(namespace, key)
+
+    async def get_registers(self, keys: Sequence[RegisterKey]) -> list[Register[Any] | None]:
+        return await self._inner.get_registers(keys)
+
+    async def list_registers(self, namespace: Namespace[V], key_prefix: str = "") -> list[Register[V]]:
+        return await self._inner.list_registers(namespace, key_prefix)
+
+    async def scan_branch(self, query: BranchScan) -> list[Entry]:
+        return await self._inner.scan_branch(query)
+
+    async def scan_branch_structure(self, query: BranchScan) -> list[EntryStructure]:
+        return await self._inner.scan_branch_structure(query)
+
+    async def scan_entries(self, query: EntryScan) -> list[Entry]:
+        return await self._inner.scan_entries(query)
+
+    async def scan_usage(self, query: UsageScan) -> list[UsageRow]:
+        return await self._inner.scan_usage(query)
+
+    async def get_stats(self) -> SessionStats:
+        return await self._inner.get_stats()
+
+    async def close(self) -> None:
+        """Hold all that the storage answers to the model once more, then close it.
+
+        Raises:
+            ContentDiffers: the storage answers something else than was committed.
+        """
+        if self._closed:
+            return
+        self._closed = True
+        try:
+            async with self._turn:
+                await self._become_sure()
+                await self.judge.compare(self._inner)
+        finally:
+            await self._inner.close()
+
+
+class JudgedRepository(SessionRepository):
+    """A repository whose sessions are judged from their first commit on; everything else is the inner repository's.
+
+    ``judges`` holds a judge per opened session, in the order of opening. ``on_open`` is told of each.
+    """
+
+    def __init__(
+        self,
+        inner: SessionRepository,
+        *,
+        check_invariants: bool = True,
+        on_open: Callable[[Judge], None] | None = None,
+    ) -> None:
+        super().__init__(clock=inner._clock, ids=inner._ids, faults=inner._faults)
+        self._inner = inner
+        self._check_invariants = check_invariants
+        self._on_open = on_open
+        self.judges: list[Judge] = []
+
+    @property
+    def judge(self) -> Judge:
+        """The judge of the session that was opened last."""
+        return self.judges[-1]
+
+    def verify(self) -> None:
+        """Raise the first finding of any session, if there was one."""
+        for judge in self.judges:
+            judge.verify()
+
+    async def list(self) -> Listing:
+        """What the inner repository lists."""
+        return await self._inner.list()
+
+    async def _create(self, metadata: SessionMetadata) -> Storage:
+        created = await self._inner._create(metadata)
+        return self._judged(await JudgedStorage.over_new(created, check_invariants=self._check_invariants))
+
+    async def _open_storage(self, session_id: str) -> Storage:
+        opened = await self._inner._open_storage(session_id)
+        return self._judged(await JudgedStorage.over_existing(opened, check_invariants=self._check_invariants))
+
+    async def _open_for_reading(self, session_id: str) -> Storage:
+        return await self._inner._open_for_reading(session_id)
+
+    async def _delete(self, session_id: str) -> None:
+        await self._inner._delete(session_id)
+
+    def _judged(self, storage: JudgedStorage) -> Storage:
+        self.judges.append(storage.judge)
+        if self._on_open is not None:
+            self._on_open(storage.judge)
+        return storage

@@ -1,0 +1,154 @@
+"""Effects need a durable intent of their own, with its arguments and its context."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from restartpoint.contract import AgentMessage, Model, ModelRequest
+from restartpoint_oracle import (
+    EffectLog,
+    EffectOutOfOrder,
+    EffectStarted,
+    Judged,
+    JudgedStorage,
+    ManualClock,
+    RequestDiffers,
+    check_request_messages,
+    check_requests,
+    check_sandwich,
+)
+from restartpoint_reference import Namespace, project
+from tests.oracle.replayed import open_judged, transaction_of
+from tests.reference.scenarios import failed_run, plain_run, with_tools
+from tests.reference.walk import Walk
+
+MODEL = Model(provider="acme", model_id="m-1", api="scripted", context_window=8000, max_tokens=100)
+
+
+def request(messages: list[AgentMessage]) -> ModelRequest:
+    return ModelRequest(
+        messages=messages, system_prompt=None, tools=(), thinking_level="off", stream_options={}, max_tokens=100
+    )
+
+
+def projected(storage: JudgedStorage) -> ModelRequest:
+    leaf: Any = storage.judge.state.value(Namespace.LANE_LEAF, "main")
+    return request([dict(message) for message in project(storage.judge.state, leaf)])
+
+
+async def up_to(walk: Walk, name: str, log: EffectLog) -> JudgedStorage:
+    """A judged session right after the first commit of that name."""
+    position = walk.names.index(name)
+    storage = await open_judged(walk.steps[: position + 1], ManualClock())
+    log.follow(storage.judge)
+    return storage
+
+
+async def test_a_request_after_its_intent_with_the_projected_messages_is_in_order() -> None:
+    log = EffectLog()
+    storage = await up_to(plain_run(), "intend_assistant", log)
+    log.provider(MODEL, projected(storage))
+    check_sandwich(log)
+    check_requests(log)
+    check_request_messages(storage.judge, projected(storage))
+    assert [type(event) for event in log.events] == [Judged] * 5 + [EffectStarted]
+
+
+@pytest.mark.parametrize("name", ["accept_run", "start_generation", "settle_tool_calls", "finish_run"])
+async def test_a_request_before_its_intent_or_after_its_settlement_is_out_of_order(name: str) -> None:
+    log = EffectLog()
+    storage = await up_to(plain_run(), name, log)
+    log.provider(MODEL, projected(storage))
+    with pytest.raises(EffectOutOfOrder, match=f"the last commit was {name}"):
+        check_sandwich(log)
+
+
+async def test_one_intent_allows_one_request() -> None:
+    log = EffectLog()
+    storage = await up_to(plain_run(), "intend_assistant", log)
+    log.provider(MODEL, projected(storage))
+    log.provider(MODEL, projected(storage))
+    with pytest.raises(EffectOutOfOrder):
+        check_sandwich(log)
+    log = EffectLog()
+    log.follow(storage.judge)
+    log.provider(MODEL, projected(storage))
+    log.restarted()
+    log.provider(MODEL, projected(storage))
+    check_sandwich(log)
+
+
+MISTAKES: dict[str, Callable[[list[AgentMessage]], list[AgentMessage]]] = {
+    "a message is missing": lambda messages: messages[:-1],
+    "the messages are reversed": lambda messages: messages[::-1],
+    "a message has another field": lambda messages: [*messages[:-1], {**messages[-1], "extra": 1}],
+    "a number became another kind of number": lambda messages: [{**messages[0], "timestamp": 1.0}, *messages[1:]],
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES.values(), ids=MISTAKES)
+async def test_a_request_with_other_messages_is_found(
+    mistake: Callable[[list[AgentMessage]], list[AgentMessage]],
+) -> None:
+    log = EffectLog()
+    storage = await up_to(plain_run(), "intend_assistant", log)
+    wrong = request(mistake(projected(storage).messages))
+    log.provider(MODEL, wrong)
+    check_sandwich(log)
+    with pytest.raises(RequestDiffers):
+        check_requests(log)
+    with pytest.raises(RequestDiffers):
+        check_request_messages(storage.judge, wrong)
+
+
+async def test_a_tool_starts_under_its_intent_with_the_durable_arguments() -> None:
+    log = EffectLog()
+    await up_to(plain_run(), "intend_tool", log)
+    log.tool("read", "t1", {"path": "/0"})
+    check_sandwich(log)
+
+
+async def test_a_tool_with_other_arguments_is_found() -> None:
+    log = EffectLog()
+    await up_to(plain_run(), "intend_tool", log)
+    log.tool("read", "t1", {"path": "/elsewhere"})
+    with pytest.raises(EffectOutOfOrder, match="other arguments"):
+        check_sandwich(log)
+
+
+async def test_a_planned_call_may_not_start_before_it_is_cleared() -> None:
+    walk, log = with_tools(), EffectLog()
+    storage = await open_judged(walk.steps, ManualClock())
+    log.follow(storage.judge)
+    log.tool("remove", "t1", {"path": "/1"})
+    with pytest.raises(EffectOutOfOrder, match="tool remove started without"):
+        check_sandwich(log)
+
+
+async def test_a_settled_call_may_not_start_again() -> None:
+    log = EffectLog()
+    await up_to(plain_run(), "complete_batch", log)
+    log.tool("read", "t1", {"path": "/0"})
+    with pytest.raises(EffectOutOfOrder):
+        check_sandwich(log)
+
+
+async def test_a_timer_waits_only_in_a_retry_wait() -> None:
+    log = EffectLog()
+    walk = failed_run()
+    storage = await up_to(walk, "settle_retryable", log)
+    log.timer(50)
+    log.timer(10)
+    check_sandwich(log)
+    following = walk.steps[walk.names.index("settle_retryable") + 1]
+    await storage.commit(transaction_of(following.elements))
+    log.timer(50)
+    with pytest.raises(EffectOutOfOrder, match="timer 50 ms"):
+        check_sandwich(log)
+
+
+async def test_hooks_have_no_intent() -> None:
+    log = EffectLog()
+    log.hook("before_run")
+    check_sandwich(log)
