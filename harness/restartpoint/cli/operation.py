@@ -152,7 +152,7 @@ def _tools(calls: list[ToolCall], names: Mapping[int, str]) -> Standing:
     for call in calls:
         name = names.get(call.source_index, "an unknown tool")
         if not isinstance(call, CallCompleted):
-            reserved.append(Reserved(call.result_entry_id, f"the result of call {call.source_index} ({name})"))
+            reserved.append(Reserved(call.result_entry_id, f"the result of {name}"))
         match call:
             case CallPlanned():
                 parts.append(f"{name} is planned")

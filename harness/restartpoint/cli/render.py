@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from restartpoint.cli.inspection import Inspection, LaneView, OpenOperation
+from restartpoint.cli.layout import print_rows
 from restartpoint.cli.safe_text import safe_text
 from restartpoint.cli.tree import Fold, Row, folded, rows_of
 from restartpoint.cli.words import (
@@ -41,10 +41,7 @@ def print_inspection(console: Console, inspection: Inspection, *, everything: bo
     heading(console, f"Tree ({_count(len(inspection.entries), 'entry', 'entries')})")
     _print_tree(console, inspection, shorten, everything=everything)
     heading(console, "Lanes")
-    lanes = _paragraphs()
-    for lane in inspection.lanes:
-        _add_lane(lanes, lane, shorten)
-    console.print(lanes)
+    print_rows(console, [_lane_row(lane, shorten) for lane in inspection.lanes])
     for operation in inspection.operations:
         heading(console, "Open operation")
         _print_operation(console, operation, shorten)
@@ -160,7 +157,7 @@ def _line(console: Console, text: Text, marks: Text | None = None) -> Text:
 # --- lanes and operations ---------------------------------------------------------------------------------------
 
 
-def _add_lane(table: Table, lane: LaneView, shorten: ShortIds) -> None:
+def _lane_row(lane: LaneView, shorten: ShortIds) -> tuple[Text, Text]:
     facts = ["leaf at the root" if lane.leaf_id is None else f"leaf {shorten(lane.leaf_id)}"]
     if lane.configuration is None:
         facts.append("not configured yet")
@@ -174,9 +171,7 @@ def _add_lane(table: Table, lane: LaneView, shorten: ShortIds) -> None:
         facts += [f"{queued} queued for the next run"] if queued else []
     if lane.last_result is not None:
         facts.append(f"last result: {last_result_words(lane.last_result)}")
-    table.add_row(
-        Text("  ") + safe_text(lane.name, longest=30, style="green"), safe_text("; ".join(facts), longest=LONGEST_VALUE)
-    )
+    return safe_text(lane.name, longest=30, style="green"), safe_text("; ".join(facts), longest=LONGEST_VALUE)
 
 
 def _print_operation(console: Console, operation: OpenOperation, shorten: ShortIds) -> None:
@@ -189,21 +184,12 @@ def _print_operation(console: Console, operation: OpenOperation, shorten: ShortI
         *(("reserved", f"{shorten(reserved.id)} for {reserved.purpose}") for reserved in standing.reserved),
         *(("resume()", f"{number}. {step}") for number, step in enumerate(standing.resume, 1)),
     ]
-    table, before = _paragraphs(), ""
+    cells, before = [], ""
     for name, text in rows:
-        table.add_row(
-            Text(f"  {'' if name == before else name}", style="bold"), safe_text(text, longest=2 * LONGEST_VALUE)
-        )
+        shown = Text("" if name == before else name, style="bold")
+        cells.append((shown, safe_text(text, longest=2 * LONGEST_VALUE)))
         before = name
-    console.print(table)
-
-
-def _paragraphs() -> Table:
-    """Names on the left, text on the right that wraps within its column."""
-    table = Table.grid(padding=(0, 1))
-    table.add_column(no_wrap=True)
-    table.add_column(overflow="fold")
-    return table
+    print_rows(console, cells)
 
 
 # --- registers and ledger ---------------------------------------------------------------------------------------
