@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TypeAlias, assert_never
+from typing import Literal, TypeAlias, assert_never
 
 from restartpoint.contract import (
     OP_TOOL_ARGS,
@@ -59,7 +59,15 @@ class _Started:
     execution: Promise[ExecutedToolCall]
 
 
-_Position: TypeAlias = _Started | ImmediateToolOutcome
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Kept:
+    """The outcome of a call that does not run in this activation."""
+
+    outcome: ImmediateToolOutcome
+    word: Literal["immediate", "truncated", "interrupted"] = "immediate"
+
+
+_Position: TypeAlias = _Started | _Kept
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -111,14 +119,20 @@ async def _settled(
     batch: _Batch, current: Current, durable: ToolBatch, *, truncated: bool, orphans: bool
 ) -> list[tuple[Current, AgentMessage]]:
     calls = [call for call in durable.calls if not isinstance(call, CallCompleted)]
+    last = calls[-1]
     if truncated:
-        return [
-            await _settle(batch, call, synthetic_outcome(batch.source(call), texts.TRUNCATED_CALL)) for call in calls
-        ]
+        return [await _settle(batch, call, _truncated(batch, call), is_last=call is last) for call in calls]
     if _is_sequential(current, batch, durable):
-        return [await _settle(batch, call, await _start(batch, call, orphans=orphans)) for call in calls]
+        return [
+            await _settle(batch, call, await _start(batch, call, orphans=orphans), is_last=call is last)
+            for call in calls
+        ]
     positions = [(call, await _start(batch, call, orphans=orphans)) for call in calls]
-    return [await _settle(batch, call, position) for call, position in positions]
+    return [await _settle(batch, call, position, is_last=call is last) for call, position in positions]
+
+
+def _truncated(batch: _Batch, call: ToolCall) -> _Kept:
+    return _Kept(outcome=synthetic_outcome(batch.source(call), texts.TRUNCATED_CALL), word="truncated")
 
 
 def _is_sequential(current: Current, batch: _Batch, durable: ToolBatch) -> bool:
@@ -138,7 +152,7 @@ async def _start(batch: _Batch, call: ToolCall, *, orphans: bool) -> _Position:
         case CallPlanned():
             cleared = await _clear(batch, call)
             if isinstance(cleared, ImmediateToolOutcome):
-                return cleared
+                return _Kept(outcome=cleared)
             await _intend(batch, call, cleared)
             return await _dispatch(batch, cleared, replayed=False)
         case CallEffectPending():
@@ -211,13 +225,13 @@ async def _take_over(batch: _Batch, call: CallEffectPending) -> _Position:
     interrupted = synthetic_outcome(source, texts.INTERRUPTED_CALL)
     work.announce.tool_start(batch.turn_id, source, source.arguments, recovery=True)
     work.announce.tool_end(batch.turn_id, source, interrupted.result, recovery=True)
-    return interrupted
+    return _Kept(outcome=interrupted, word="interrupted")
 
 
 # --- settlement -------------------------------------------------------------------------------------------------
 
 
-async def _settle(batch: _Batch, call: ToolCall, position: _Position) -> tuple[Current, AgentMessage]:
+async def _settle(batch: _Batch, call: ToolCall, position: _Position, *, is_last: bool) -> tuple[Current, AgentMessage]:
     """Wait for the outcome at this source position and commit it; the state afterwards, and the result message."""
     work = batch.work
     if isinstance(position, _Started):
@@ -226,13 +240,14 @@ async def _settle(batch: _Batch, call: ToolCall, position: _Position) -> tuple[C
         outcome: FinalizedToolCall | ImmediateToolOutcome = finalize_tool_call(position.call, executed, patch)
         work.announce.tool_end(batch.turn_id, outcome.tool_call, outcome.result)
     else:
-        outcome = position
+        outcome = position.outcome
     result, source = outcome.result, outcome.tool_call
     message = tool_result_message(outcome, work.services.session.clock.now_ms())
     work.announce.message_start(message)
     work.announce.message_end(message, call.result_entry_id)
     await work.breakpoint(
-        "commit_tool_result", "Record a tool result", **_details(batch, source), outcome=_outcome_word(position),
+        "commit_tool_result", "Record a tool result",
+        **_details(batch, source), outcome=_outcome_word(position), isLast=is_last,
     )  # fmt: skip
     usage = None if result.usage is UNSET else result.usage
     return await _commit(batch, call, message, terminate=result.terminate, usage=usage), message
@@ -262,7 +277,7 @@ async def _commit(
 
 
 def _outcome_word(position: _Position) -> str:
-    return "executed" if isinstance(position, _Started) else "immediate"
+    return "executed" if isinstance(position, _Started) else position.word
 
 
 def _details(batch: _Batch, source: SourceCall) -> dict[str, str]:
