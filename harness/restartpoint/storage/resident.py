@@ -15,7 +15,7 @@ from restartpoint.contract.writes import CommitResult, Transaction
 from restartpoint.errors import StorageClosed, StorageFault, WriteUncertain
 from restartpoint.seams.clock import Clock
 from restartpoint.seams.faults import FaultPoints
-from restartpoint.storage.admission import admit
+from restartpoint.storage.admission import Encode, admit
 from restartpoint.storage.ram import SessionData
 
 __all__ = ["ResidentStorage"]
@@ -43,11 +43,17 @@ class ResidentStorage(ABC):
     async def commit(self, tx: Transaction) -> CommitResult:
         data = self._open_data()
         self._assert_writable()
-        admit(tx, register_seq=data.register_seq, is_taken=data.is_taken, is_entry=data.is_entry)
         first, timestamp = data.next_seq, self._clock.now_ms()
+        encoded = admit(
+            tx,
+            register_seq=data.register_seq,
+            is_taken=data.is_taken,
+            is_entry=data.is_entry,
+            encode=self._encoder(first, timestamp),
+        )
         try:
             self._faults.reach("commit.before_write")
-            self._write(tx, first, timestamp)
+            self._write(encoded)
             data.apply(tx, timestamp)
             self._faults.reach("commit.after_write")
         except BaseException as error:
@@ -89,8 +95,12 @@ class ResidentStorage(ABC):
             self._release()
 
     @abstractmethod
-    def _write(self, tx: Transaction, first_seq: int, timestamp: int) -> None:
-        """Make the transaction outlive this process; raises ``StorageFault`` when it is uncertain whether it did."""
+    def _encoder(self, first_seq: int, timestamp: int) -> Encode | None:
+        """How a commit under these numbers looks outside memory; None when nothing is kept there."""
+
+    @abstractmethod
+    def _write(self, encoded: bytes) -> None:
+        """Make a commit outlive this process; raises ``StorageFault`` when it is uncertain whether it did."""
 
     @abstractmethod
     def _release(self) -> None:

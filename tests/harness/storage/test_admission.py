@@ -6,19 +6,39 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from restartpoint.contract import (
     FACT_CUSTOM,
     FACT_LABEL,
+    LANE_STATE,
     MAX_DEPTH,
     MAX_SAFE_INTEGER,
+    OP_META,
+    OP_STATE,
+    PENDING_ENTRY,
     UNSET,
+    CancelRequested,
+    CompactionSettings,
     Expectation,
+    FailureDrainPhase,
+    Inbox,
     JsonValue,
+    LaneState,
     Namespace,
+    Operation,
+    OperationError,
+    PendingCustom,
+    PendingMessage,
     RegisterDelete,
     RegisterSet,
+    ResponseProvenance,
+    RunIntent,
+    Running,
+    RunSettings,
+    RunState,
     Transaction,
+    Write,
     check_json,
 )
 from restartpoint.errors import (
@@ -128,6 +148,57 @@ def test_every_part_of_every_write_is_looked_at(transaction: Transaction) -> Non
 
 
 any_text = st.text(st.characters(codec=None), max_size=3)  # lone surrogates too
+STATE = RunState(
+    control=Running(),
+    settings=RunSettings(
+        compaction=CompactionSettings(), steering_mode="all", follow_up_mode="all", tool_execution="parallel"
+    ),
+    phase=FailureDrainPhase(error=OperationError(code="c", message="m"), provenance=ResponseProvenance(entry_id="e")),
+    inbox=Inbox(steer=[], follow_up=[], writes=[]),
+    latest_assistant_entry_id=None,
+)
+
+
+@pytest.mark.parametrize(
+    "write, path",
+    [
+        (RegisterSet(PENDING_ENTRY, "k", PendingCustom(custom_type="t", payload=[math.nan])), "value.payload[0]"),
+        (RegisterSet(PENDING_ENTRY, "k", PendingMessage(payload={"role": ()})), "value.payload.role"),  # type: ignore[dict-item]
+        (RegisterSet(LANE_STATE, "k", LaneState(current_operation_id="\ud800", pending_next_run=[])), "value.current"),
+        (
+            RegisterSet(OP_STATE, "k", replace(STATE, control=CancelRequested(
+                requested_at=MAX_SAFE_INTEGER + 1, drained_steer=[], drained_follow_up=[]
+            ))),
+            "value.control.requested_at",
+        ),
+        (
+            RegisterSet(OP_STATE, "k", replace(STATE, settings=replace(
+                STATE.settings, compaction=CompactionSettings(reserve_tokens=MAX_SAFE_INTEGER + 1)
+            ))),
+            "value.settings.compaction.reserve_tokens",
+        ),
+        (
+            RegisterSet(OP_STATE, "k", replace(STATE, phase=replace(
+                STATE.phase, error=OperationError(code="c", message="m", details={"x": math.inf})
+            ))),
+            "value.phase.error.details.x",
+        ),
+        (
+            RegisterSet(OP_META, "k", Operation(
+                operation_id="o", lane="main", source_leaf_id=None, started_at=1,
+                intent=RunIntent(prompt_entry_ids=[], resume_data={"h": [math.nan]}),
+            )),
+            "value.intent.resume_data.h[0]",
+        ),
+    ],
+)  # fmt: skip
+def test_durable_structs_are_looked_into_wherever_something_can_be_wrong(write: Write, path: str) -> None:
+    judge(tx(RegisterSet(OP_STATE, "k", STATE)))
+    with pytest.raises(InvalidJson) as refused:
+        judge(tx(write))
+    assert refused.value.path.startswith(f"writes[0].{path}")
+
+
 json_like = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | any_text | st.sampled_from([(), b"", UNSET, PAYLOADS[0]]),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(any_text | st.integers(), inner, max_size=3),
@@ -135,6 +206,7 @@ json_like = st.recursive(
 )
 
 
+@pytest.mark.covers("ST-1.1-18")
 @given(json_like)
 def test_the_fast_check_agrees_with_the_check_of_the_contract(value: object) -> None:
     def refuses(check: Any, *arguments: object) -> bool:

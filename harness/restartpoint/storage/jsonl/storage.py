@@ -10,7 +10,7 @@ from restartpoint.contract.writes import Transaction
 from restartpoint.errors import CommitRefused, WriteUncertain
 from restartpoint.seams.clock import Clock
 from restartpoint.seams.faults import FaultPoints, NoFaults
-from restartpoint.storage.admission import admit
+from restartpoint.storage.admission import Encode, admit
 from restartpoint.storage.jsonl import files
 from restartpoint.storage.jsonl.files import Durability, FileCalls
 from restartpoint.storage.jsonl.lines import encode_header, encode_line
@@ -59,8 +59,14 @@ class JsonlStorage(ResidentStorage):
         """
         calls = FileCalls() if calls is None else calls
         data, timestamp = SessionData(metadata), clock.now_ms()
-        admit(initial, register_seq=data.register_seq, is_taken=data.is_taken, is_entry=data.is_entry)
-        content = encode_header(metadata) + encode_line(initial.writes, data.next_seq, timestamp)
+        line = admit(
+            initial,
+            register_seq=data.register_seq,
+            is_taken=data.is_taken,
+            is_entry=data.is_entry,
+            encode=lambda writes: encode_line(writes, data.next_seq, timestamp),
+        )
+        content = encode_header(metadata) + line
         lock = FileLock.acquire(path)
         try:
             descriptor = files.publish(path, content, id=metadata.id, durability=durability, calls=calls)
@@ -133,9 +139,12 @@ class JsonlStorage(ResidentStorage):
         if self._writer is None:
             raise CommitRefused(f"{self._path} is open for reading only; open it for writing to commit")
 
-    def _write(self, tx: Transaction, first_seq: int, timestamp: int) -> None:
+    def _encoder(self, first_seq: int, timestamp: int) -> Encode:
+        return lambda writes: encode_line(writes, first_seq, timestamp)
+
+    def _write(self, encoded: bytes) -> None:
         assert self._writer is not None
-        self._writer.append(encode_line(tx.writes, first_seq, timestamp))
+        self._writer.append(encoded)
 
     def _release(self) -> None:
         if self._writer is not None:
