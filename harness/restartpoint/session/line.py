@@ -25,7 +25,7 @@ class MutationLines:
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
-        self._lines: dict[str, _Line] = {}
+        self._lines: dict[str, anyio.Lock] = {}
         self._commits = anyio.Lock(fast_acquire=True)
         self._listeners: list[CommitListener] = []
         self._sealed = False
@@ -39,20 +39,22 @@ class MutationLines:
         """
         line = self._lines.get(lane)
         if line is None:
-            line = self._lines[lane] = _Line()
-        task_id = anyio.get_current_task().id
-        if line.holder == task_id:
-            raise InvariantBroken(f"a job on lane {lane!r} started another mutation of the same lane; use its mutator")
-        async with line.lock:
+            line = self._lines[lane] = anyio.Lock(fast_acquire=True)
+        try:
+            await line.acquire()
+        except RuntimeError as error:  # the lock knows its holder, and this task is it
+            text = f"a job on lane {lane!r} started another mutation of the same lane; use its mutator"
+            raise InvariantBroken(text) from error
+        try:
             if self._sealed:
                 raise Closed("the session")
             mutator = SessionMutator(self._storage, lane, self._commit)
-            line.holder = task_id
             try:
                 return await job(mutator)
             finally:
-                line.holder = None
                 mutator.expire()
+        finally:
+            line.release()
 
     def on_commit(self, listener: CommitListener) -> Callable[[], None]:
         """Call the listener after every commit of this session, in commit order; returns how to stop it.
@@ -77,12 +79,6 @@ class MutationLines:
 
     def _forget(self, listener: CommitListener) -> None:
         self._listeners = [known for known in self._listeners if known is not listener]
-
-
-class _Line:
-    def __init__(self) -> None:
-        self.lock = anyio.Lock(fast_acquire=True)
-        self.holder: int | None = None
 
 
 class SessionMutator(SessionReader):
