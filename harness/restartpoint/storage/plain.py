@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from operator import attrgetter
-from types import MappingProxyType, NoneType
+from types import NoneType
 from typing import get_args
 
 from msgspec import inspect
@@ -30,6 +30,8 @@ _DEPTH = MAX_DEPTH - _DEEPEST_STRUCT
 def is_surely_plain(value: object, depth: int = _DEPTH) -> bool:
     """Given that the encoder took the value: true only where ``check_json`` accepts it, which decides otherwise."""
     kind = type(value)
+    if kind in _SURE:
+        return True
     children: Iterable[object]
     if kind is dict:
         for key in value:  # type: ignore[attr-defined]
@@ -41,8 +43,7 @@ def is_surely_plain(value: object, depth: int = _DEPTH) -> bool:
     elif kind in _READERS:
         children = _READERS[kind](value)
     else:
-        children = (value,)
-        depth = 0
+        children, depth = (value,), 0
     for child in children:
         kind = type(child)
         if kind in _SURE:
@@ -87,7 +88,7 @@ def _readers() -> Mapping[type, Callable[[object], tuple[object, ...]]]:
 
     for root in (*get_args(EntryPayload), UsageDraft, *(namespace.type for namespace in NAMESPACES.values())):
         needs_a_look(inspect.type_info(root))
-    return MappingProxyType({kind: _reader(names) for kind, names in found.items()})
+    return {kind: _reader(names) for kind, names in found.items()}
 
 
 def _reader(names: tuple[str, ...]) -> Callable[[object], tuple[object, ...]]:

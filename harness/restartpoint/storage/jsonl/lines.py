@@ -5,7 +5,7 @@ The structs below exist for speed: they encode in one call to exactly what `cont
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias, assert_never
+from typing import Literal, TypeAlias
 
 import msgspec
 
@@ -13,7 +13,7 @@ from restartpoint.contract.codec import write_to_wire
 from restartpoint.contract.entries import MessagePayload
 from restartpoint.contract.json import UNSET, JsonObject, JsonValue, UnsetType
 from restartpoint.contract.metadata import SessionMetadata
-from restartpoint.contract.writes import InsertEntry, InsertUsage, RegisterDelete, RegisterSet, Write
+from restartpoint.contract.writes import InsertEntry, InsertUsage, RegisterSet, Write
 
 __all__ = ["FORMAT", "encode_header", "encode_line"]
 
@@ -88,20 +88,18 @@ def encode_line(writes: tuple[Write, ...], first_seq: int, timestamp: int) -> by
 
 
 def _line(write: Write, seq: int, timestamp: int) -> _Line:
-    match write:
-        case RegisterSet():
-            return _SetLine("register", "set", seq, write.namespace.name, write.key, write.value)
-        case InsertEntry(entry=entry):
-            payload = entry.payload
-            if type(payload) is MessagePayload and not payload.extra:
-                terminate = payload.terminate or UNSET
-                return _MessageLine(
-                    "entry", seq, timestamp, entry.id, entry.parent_id, "message", payload.message, terminate
-                )
-            return write_to_wire(write, seq, timestamp)
-        case InsertUsage(row=row):
-            return _UsageLine("usage", seq, row.id, row.entry_id, row.adjustment, row.usage, row.details)
-        case RegisterDelete():
-            return _DeleteLine("register", "delete", seq, write.namespace.name, write.key)
-        case _:
-            assert_never(write)
+    if isinstance(write, RegisterSet):
+        return _SetLine("register", "set", seq, write.namespace.name, write.key, write.value)
+    if isinstance(write, InsertEntry):
+        entry = write.entry
+        payload = entry.payload
+        if type(payload) is MessagePayload and not payload.extra:
+            terminate = payload.terminate or UNSET
+            return _MessageLine(
+                "entry", seq, timestamp, entry.id, entry.parent_id, "message", payload.message, terminate
+            )
+        return write_to_wire(write, seq, timestamp)
+    if isinstance(write, InsertUsage):
+        row = write.row
+        return _UsageLine("usage", seq, row.id, row.entry_id, row.adjustment, row.usage, row.details)
+    return _DeleteLine("register", "delete", seq, write.namespace.name, write.key)
