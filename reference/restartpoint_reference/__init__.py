@@ -6,6 +6,7 @@ Everything the model reads is parsed JSON in the shapes of the specification; it
 
 from restartpoint_reference import invariants
 from restartpoint_reference.explain import Explained, Unexplained, explain
+from restartpoint_reference.procedure import next_steps
 from restartpoint_reference.queries import (
     BranchOrder,
     BranchScan,
@@ -25,7 +26,7 @@ from restartpoint_reference.queries import (
 from restartpoint_reference.shapes import UNSET, Json, JsonObject, Refused, Unset, differences, same
 from restartpoint_reference.store import Delta, Rule, State, Stats, Violation, apply, stats_of
 from restartpoint_reference.transitions import NO_COMMIT, TRANSITIONS
-from restartpoint_reference.transitions.frame import Commit, Refusal, Transition
+from restartpoint_reference.transitions.frame import Commit, Refusal, Transition, View
 from restartpoint_reference.tree import Projector, project
 from restartpoint_reference.vocabulary.entries import (
     DeleteRegister,
@@ -49,7 +50,7 @@ __all__ = [
     "EntryScan", "EntryType", "Expectation", "Explained", "InsertEntry", "InsertUsage", "Json", "JsonObject",
     "Namespace", "NewEntry", "NewUsage", "Observed", "Order", "Projector", "Refusal", "Refused", "Register", "Rule",
     "SetRegister", "State", "Stats", "Transition", "Unexplained", "UnknownStart", "Unset", "UsageRow", "UsageScan",
-    "Violation", "Write", "apply", "differences", "explain", "get_entries", "get_register", "invariants",
-    "list_registers", "path", "project", "same", "scan_branch", "scan_branch_structure", "scan_entries", "scan_usage",
-    "stats_of",
+    "View", "Violation", "Write", "apply", "differences", "explain", "get_entries", "get_register", "invariants",
+    "list_registers", "next_steps", "path", "project", "same", "scan_branch", "scan_branch_structure",
+    "scan_entries", "scan_usage", "stats_of",
 ]  # fmt: skip

@@ -6,6 +6,7 @@ from dataclasses import replace
 from restartpoint_reference import TRANSITIONS as T
 from restartpoint_reference import Json, JsonObject, Namespace
 from restartpoint_reference.transitions.acceptance import AcceptRun, NewMessage
+from restartpoint_reference.transitions.checkpoint import RunEndFollowUp
 from restartpoint_reference.transitions.generation import IntendAssistant, StartGeneration, SyntheticFailure
 from restartpoint_reference.transitions.queues import IdleWrite, QueuedId, QueuedMessage
 from restartpoint_reference.transitions.session import Configuration, CreateLane, FactAddress, RecordUsage, SetFact
@@ -220,6 +221,14 @@ def orphaned_requests() -> Walk:
     return walk
 
 
+def followed_up_run() -> Walk:
+    """before_run_end asks for more."""
+    walk = requested()
+    walk.take(T["settle_stop"], Response(response=assistant(text("done"))))
+    walk.take(T["append_run_end_follow_up"], RunEndFollowUp(id=uid(150, 1), message=user("and then?")))
+    return ended(walk)
+
+
 def queues_and_facts() -> Walk:
     """Everything that takes place beside a run."""
     walk = opened()
@@ -246,5 +255,6 @@ def queues_and_facts() -> Walk:
 
 SCENARIOS: tuple[Callable[[], Walk], ...] = (
     plain_run, crash_mid_tool, parallel_tools, refused_tools, truncated_tools, failed_run, exhausted_run,
-    overflowed_run, deferred_run, deferred_without_handle, orphaned_requests, queues_and_facts,
+    overflowed_run, deferred_run, deferred_without_handle, orphaned_requests, followed_up_run,
+    queues_and_facts,
 )  # fmt: skip

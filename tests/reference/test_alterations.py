@@ -42,6 +42,7 @@ FREE: dict[str, set[str]] = {
     "refuse_truncated_tool": WORDS,
     "interrupt_tool": WORDS - {f"{MESSAGE}.content.*.type"},
     "write_idle": INPUT | {"entry.customType"} | under("entry.data", "n"),
+    "append_run_end_follow_up": WORDS,
     "enqueue_next_run": {pattern.replace(MESSAGE, "pending.entry.value.payload") for pattern in INPUT},
     "record_usage": USAGE | {"usage.id"} | under("usage.details", "invoice"),
     "set_fact": {"fact.custom.key", "fact.custom.value", "fact.label.value", "fact.name.value"},

@@ -1,0 +1,137 @@
+"""What may follow a state, on every walk and by the rules of §3.12, §4.5 and §4.6."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from restartpoint_reference import TRANSITIONS, Namespace, SetRegister, State, View, apply, next_steps
+from restartpoint_reference.shapes import UNSET
+from restartpoint_reference.transitions.tools import ToolResult
+from restartpoint_reference.vocabulary.states import (
+    CancelRequested,
+    Checkpoint,
+    FailureDrain,
+    Inbox,
+    MayFinish,
+    NeedAssistant,
+    Replay,
+    RunPhase,
+    RunState,
+)
+from tests.reference import scenarios
+from tests.reference.scenarios import RUN, SCENARIOS
+from tests.reference.walk import Walk, result
+
+BESIDE = frozenset({
+    "create_session", "seed_main", "accept_run", "write_idle", "enqueue_next_run", "cancel_next_run", "set_fact",
+    "delete_fact", "record_usage", "configure_lane", "create_lane",
+})  # fmt: skip
+RECOVERIES = frozenset({"recover_assistant", "recover_exhausted_assistant", "interrupt_tool"})
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_every_step_of_a_walk_was_a_next_step(scenario: Callable[[], Walk]) -> None:
+    for step in scenario().steps:
+        if step.commit.name not in BESIDE:
+            orphaned = step.commit.name in RECOVERIES
+            assert step.commit.name in next_steps(View(step.before, "main"), orphaned=orphaned)
+
+
+def test_nothing_follows_on_an_idle_lane() -> None:
+    assert next_steps(View(scenarios.opened().state, "main")) == ()
+    assert next_steps(View(scenarios.plain_run().state, "main")) == ()
+    assert next_steps(View(State.empty(), "main")) == ()
+
+
+NEED, END = NeedAssistant(overflow_recovery_used=False), MayFinish(include_final_assistant=True)
+SKIPPING = Checkpoint(continuation=NEED, trigger_entry_id="e", skip_inbox_once=True)
+OWING, ENDING = replace(SKIPPING, skip_inbox_once=UNSET), Checkpoint(continuation=END, trigger_entry_id="e")
+CHECKED = replace(ENDING, threshold_checked_trigger_entry_id="e")
+THRESHOLD = ("mark_threshold_checked", "begin_threshold_compaction")
+FULL = Inbox(steer=("s",), follow_up=("f",), writes=("w",))
+STEER, FOLLOW, NONE = (
+    replace(FULL, writes=()),
+    replace(FULL, writes=(), steer=()),
+    Inbox(steer=(), follow_up=(), writes=()),
+)
+
+
+def failed() -> FailureDrain:
+    drained = scenarios.exhausted_run().steps[-1].before.value(Namespace.OP_STATE, RUN)
+    phase = RunState.from_json({} if drained is UNSET else drained).phase
+    assert isinstance(phase, FailureDrain)
+    return phase
+
+
+TABLE: list[tuple[RunPhase, Inbox, tuple[str, ...]]] = [
+    (OWING, FULL, ("apply_writes", "apply_projecting_writes")),
+    (OWING, STEER, ("consume_steer",)),
+    (OWING, FOLLOW, (*THRESHOLD, "start_generation")),
+    (SKIPPING, FULL, (*THRESHOLD, "start_generation")),
+    (ENDING, FULL, ("apply_writes", "apply_projecting_writes")),
+    (ENDING, STEER, ("consume_steer",)),
+    (ENDING, FOLLOW, (*THRESHOLD, "consume_follow_up")),
+    (ENDING, NONE, (*THRESHOLD, "append_run_end_follow_up", "finish_run")),
+    (CHECKED, NONE, ("append_run_end_follow_up", "finish_run")),
+    (replace(CHECKED, continuation=MayFinish(include_final_assistant=False)), NONE,
+     ("append_run_end_follow_up", "finish_terminated_tools")),
+    (failed(), FULL, ("apply_writes_in_failure", "revive_from_failure")),
+    (failed(), STEER, ("revive_from_failure",)),
+    (failed(), FOLLOW, ("revive_from_failure",)),
+    (failed(), NONE, ("finish_failed",)),
+]  # fmt: skip
+
+
+def with_run(state: State, **fields: object) -> State:
+    held = state.value(Namespace.OP_STATE, RUN)
+    run = replace(RunState.from_json({} if held is UNSET else held), **fields)  # type: ignore[arg-type]
+    answer = apply(state, [SetRegister(namespace=Namespace.OP_STATE, key=RUN, value=run.to_json())], timestamp=1)
+    assert isinstance(answer, tuple)
+    return answer[0]
+
+
+@pytest.mark.parametrize("phase, inbox, names", TABLE)
+def test_a_checkpoint_and_a_failure_drain_take_input_in_the_stated_order(
+    phase: RunPhase, inbox: Inbox, names: tuple[str, ...]
+) -> None:
+    state = with_run(scenarios.prompted().state, phase=phase, inbox=inbox)
+    assert next_steps(View(state, "main")) == names
+
+
+CANCEL = CancelRequested(requested_at=1, drained_steer=(), drained_follow_up=())
+
+
+@pytest.mark.parametrize(
+    "walk, orphaned, names",
+    [
+        (scenarios.requested, False, ("settle_cancelled", "cancel_assistant")),
+        (scenarios.requested, True, ("cancel_assistant",)),
+        (scenarios.with_tools, False, ("cancel_planned_tool",)),
+        (scenarios.prompted, False, ("finish_aborted_run",)),
+        (scenarios.deferred_run, False, ("finish_aborted_deferred",)),
+    ],
+)
+def test_cancellation_settles_the_phase_and_then_ends(
+    walk: Callable[[], Walk], orphaned: bool, names: tuple[str, ...]
+) -> None:
+    state = with_run(walk().state, control=CANCEL)
+    assert next_steps(View(state, "main"), orphaned=orphaned) == names
+
+
+def test_cancelled_writes_come_before_the_end() -> None:
+    state = with_run(scenarios.prompted().state, control=CANCEL, inbox=replace(NONE, writes=("w",)))
+    assert next_steps(View(state, "main")) == ("apply_cancelled_writes",)
+
+
+def test_a_pending_call_settles_live_and_is_interrupted_or_replayed_when_orphaned() -> None:
+    walk = scenarios.with_tools()
+    scenarios.clear(walk, 1)
+    assert next_steps(View(walk.state, "main")) == ("intend_tool", "settle_tool")
+    assert next_steps(View(walk.state, "main"), orphaned=True) == ("intend_tool", "interrupt_tool")
+    cancelled = with_run(walk.state, control=CANCEL)
+    assert next_steps(View(cancelled, "main")) == ("settle_cancelled_tool", "cancel_refused_tool")
+    assert next_steps(View(cancelled, "main"), orphaned=True) == ("interrupt_cancelled_tool",)
+    walk.take(TRANSITIONS["settle_tool"], ToolResult(message=result("t1", "remove")))
+    scenarios.clear(walk, 3, Replay.SAFE)
+    assert next_steps(View(walk.state, "main"), orphaned=True) == ("complete_terminating_batch", "complete_batch")
