@@ -180,6 +180,30 @@ BROKEN: list[tuple[str, Callable[[], State]]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.covers("INV-12", "INV-13", "INV-15")
+@pytest.mark.parametrize("scenario", scenarios.SCENARIOS)
+def test_every_invariant_holds_before_and_after_every_commit(scenario: Callable[[], Walk]) -> None:
+    walk = scenario()
+    assert [invariants.check(state) for state in (*(step.before for step in walk.steps), walk.state)] == [
+        () for _ in range(len(walk.steps) + 1)
+    ]
+
+
+@pytest.mark.covers("INV-18")
+@pytest.mark.parametrize("scenario", scenarios.SCENARIOS)
+def test_a_turn_is_owed_with_unused_overflow_recovery_unless_a_compaction_came_before(
+    scenario: Callable[[], Walk],
+) -> None:
+    used = [
+        write.value["phase"]["continuation"]["overflowRecoveryUsed"]  # type: ignore[index,call-overload]
+        for step in scenario().steps
+        for write in step.commit.writes
+        if isinstance(write, SetRegister) and "need_assistant" in str(write.value)
+    ]
+    assert not any(used)
+
+
+@pytest.mark.covers("INV-17", "INV-20")
 @pytest.mark.parametrize("name, state", BROKEN, ids=[f"{name}-{at}" for at, (name, _) in enumerate(BROKEN)])
 def test_a_broken_invariant_is_found_by_name(name: str, state: Callable[[], State]) -> None:
     assert name in {broken.name for broken in invariants.check(state())}

@@ -125,6 +125,7 @@ def test_an_interrupted_call_settles_under_its_reserved_id() -> None:
     assert walk.state.entries[C1].message == insert.entry.message
 
 
+@pytest.mark.covers("RT-3.7-01")
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_every_settlement_commits_response_usage_and_decision_together(scenario: Callable[[], Walk]) -> None:
     for step in scenario().steps:
