@@ -76,6 +76,7 @@ queries = st.builds(
 )
 
 
+@pytest.mark.covers("ST-1.7-05")
 @given(st.lists(st.tuples(st.integers(0, 7), st.sampled_from(KINDS)), min_size=8, max_size=8), queries)
 def test_a_branch_scan_selects_what_the_words_of_the_specification_say(
     tree: list[tuple[int, EntryPayload]], query: BranchScan

@@ -89,7 +89,7 @@ def reopen(storage: ResidentStorage, tmp_path: Path, clock: HeldClock) -> Opener
     return again
 
 
-@pytest.mark.covers("ST-1.4-04", "ST-1.4-19", "ST-1.1-05")
+@pytest.mark.covers("ST-1.4-04", "ST-1.4-19", "ST-1.1-05", "ST-1.5-02")
 async def test_a_commit_returns_one_seq_per_write_from_one_and_one_timestamp(
     storage: ResidentStorage, clock: HeldClock
 ) -> None:
@@ -102,7 +102,7 @@ async def test_a_commit_returns_one_seq_per_write_from_one_and_one_timestamp(
     assert register.seq == 1
 
 
-@pytest.mark.covers("ST-1.4-20", "ST-0.8-02")
+@pytest.mark.covers("ST-1.4-20", "ST-0.8-02", "ST-1.7-04")
 @pytest.mark.parametrize(
     "refused, error",
     [
@@ -134,7 +134,7 @@ async def test_each_commit_passes_both_fault_points_once(storage: ResidentStorag
     assert faults.reached == ["commit.before_write", "commit.after_write"] * 2
 
 
-@pytest.mark.covers("ST-1.4-05")
+@pytest.mark.covers("ST-1.4-05", "ST-0.3-06")
 @pytest.mark.parametrize("point, kept", [("commit.before_write", False), ("commit.after_write", True)])
 async def test_the_end_of_the_process_leaves_none_or_all_of_a_commit(
     storage: ResidentStorage, reopen: Opener, faults: StopAt, point: FaultPoint, kept: bool
@@ -224,7 +224,7 @@ async def test_a_closed_storage_refuses_every_call_and_closes_again_quietly(stor
     assert storage.metadata == METADATA
 
 
-@pytest.mark.covers("ST-1.4-13", "ST-0.3-03", "ST-1.4-08")
+@pytest.mark.covers("ST-1.4-13", "ST-0.3-03", "ST-1.4-08", "ST-1.1-09")
 async def test_the_last_write_to_a_register_in_a_transaction_wins(storage: ResidentStorage, reopen: Opener) -> None:
     def one(value: int) -> RegisterSet[JsonValue]:
         return RegisterSet(FACT_CUSTOM, "k", value)
@@ -243,7 +243,7 @@ async def test_the_last_write_to_a_register_in_a_transaction_wins(storage: Resid
     assert await contents(await reopen()) == after
 
 
-@pytest.mark.covers("ST-1.6-09", "ST-1.6-10", "ST-1.6-13")
+@pytest.mark.covers("ST-1.6-09", "ST-1.6-10", "ST-1.6-13", "ST-1.5-10")
 async def test_stats_equal_the_ledger_after_every_commit_and_after_reopening(
     storage: ResidentStorage, reopen: Opener
 ) -> None:

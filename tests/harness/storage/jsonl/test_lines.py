@@ -37,7 +37,7 @@ CREATED = (
 )
 
 
-@pytest.mark.covers("ST-1.7-07")
+@pytest.mark.covers("ST-1.7-07", "ST-1.7-67")
 def test_the_header_names_format_identity_version_and_age() -> None:
     assert encode_header(METADATA) == HEADER
     whole = SessionMetadata(
