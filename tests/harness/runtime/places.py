@@ -41,6 +41,10 @@ class Place(ABC):
     def content(self) -> bytes:
         """Everything durable, byte by byte or row by row, that must be equal when two histories are equal."""
 
+    def another(self) -> Self:
+        """An empty place of the same backend."""
+        return type(self)(self._new_folder())
+
     def _new_folder(self) -> Path:
         self._copies += 1
         folder = self._folder / f"copy-{self._copies}"
@@ -60,7 +64,7 @@ class MemoryPlace(Place):
         return MemoryStorage.attach(self.data, clock=clock, faults=faults)
 
     def copy(self) -> Self:
-        other = type(self)(self._new_folder())
+        other = self.another()
         other.data = copy.deepcopy(self.data, {id(namespace): namespace for namespace in NAMESPACES.values()})
         return other
 
@@ -84,7 +88,7 @@ class JsonlPlace(Place):
         return await JsonlStorage.open(self.path, clock=clock, faults=faults)
 
     def copy(self) -> Self:
-        other = type(self)(self._new_folder())
+        other = self.another()
         shutil.copyfile(self.path, other.path)
         return other
 

@@ -41,7 +41,6 @@ class Scenario:
     lines: list[str]
     actions: list[str]
     messages: list[str]
-    unjudged: str | None = None
     overlapping: bool = False
     """Tools overlap, so that the order of their starts among the intents is the event loop's."""
 
@@ -329,12 +328,11 @@ _ALL = [
         hooks=_follow_up_once,
         outcome="RunCompleted",
         lines=[
-            *_ASKED, "settle_stop", "hook before_run_end", "unexplained", "start_generation",
+            *_ASKED, "settle_stop", "hook before_run_end", "append_run_end_follow_up", "start_generation",
             "intend_assistant", "request 1", "settle_stop", "hook before_run_end", "finish_run",
         ],
         actions=[*_ASK, "before_run_end", "commit_run_end_follow_up", *_ASK, "before_run_end", *_FINISH],
         messages=["user: go", "assistant: hello", "user: and then?", "assistant: bye"],
-        unjudged="the model has no append_run_end_follow_up yet",
     ),
 ]  # fmt: skip
 

@@ -40,6 +40,8 @@ class Stage:
         self.wrap: Wrap = lambda storage: storage
         self.prepare: Callable[[Hooks], None] = lambda hooks: None
         self.on_commit: Callable[[str], None] = lambda name: None
+        self.check_invariants = True
+        """False where the same commits are held to the invariants by another test already."""
         self.unjudged: str | None = None
         self.unprojected: str | None = None
         self.session: Session
@@ -68,7 +70,7 @@ class Stage:
         """A harness over the session of the place, judged until it closes."""
         storage = self.wrap(await self.storage())
         self.session = Session(storage, ids=self.ids, clock=self.clock)
-        self.court = Court(await model_state(storage))
+        self.court = Court(await model_state(storage), check_invariants=self.check_invariants)
         if self.unprojected is not None:
             print(self.court.opt_out_text(self.unprojected))
             self.court.opted_out = self.unprojected
@@ -117,7 +119,6 @@ def stage_of(scenario: Scenario, place: Place, log: Log) -> Stage:
     """The stage of a scenario: its script, its tools and its hooks, over a new session of that place."""
     stage = Stage(place, scenario.steps, scenario.tools(log), log=log)
     stage.prepare = lambda hooks: scenario.hooks(hooks, log)
-    stage.unjudged = scenario.unjudged
     return stage
 
 

@@ -27,7 +27,7 @@ _EXACT: dict[str, list[str]] = {
     "refuse_tool": _RESULT,
     "refuse_truncated_tool": _RESULT,
     "interrupt_tool": _RESULT,
-    "unexplained": [*_ENTRY, *_STATE],
+    "append_run_end_follow_up": [*_ENTRY, *_STATE],
     "finish_run": _END,
     "finish_terminated_tools": _END,
     "finish_failed": _END,
