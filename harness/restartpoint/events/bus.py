@@ -30,7 +30,7 @@ from restartpoint.errors import ListenerOverflow
 from restartpoint.events.isolation import isolated
 from restartpoint.events.line import Line
 
-__all__ = ["HIGH_WATER", "QUEUE_LIMIT", "EventBus", "Watch"]
+__all__ = ["HIGH_WATER", "QUEUE_LIMIT", "EventBus", "Receiver", "Watch", "for_lane"]
 
 E = TypeVar("E", bound=HarnessEvent)
 
@@ -39,6 +39,11 @@ QUEUE_LIMIT = 1024
 
 HIGH_WATER = 10_000
 """How many events a watcher that was not started buffers before a handler_error warns of it, once (AMB-93)."""
+
+
+def for_lane(lane: str) -> Callable[[HarnessEvent], bool]:
+    """What a watcher of that lane sees: its own events, those without a lane, and every usage event (§5.4)."""
+    return lambda event: lane_of(event) in (None, lane)
 
 
 class EventBus:
@@ -171,7 +176,9 @@ class EventBus:
 class Receiver:
     """One listener, with its line once it turned out to be async."""
 
-    def __init__(self, bus: EventBus, listener: Callable[..., object], only: type[msgspec.Struct] | None = None) -> None:
+    def __init__(
+        self, bus: EventBus, listener: Callable[..., object], only: type[msgspec.Struct] | None = None
+    ) -> None:
         self._bus, self._listener, self._only = bus, listener, only
         self._line: Line | None = None
         self._closed = False

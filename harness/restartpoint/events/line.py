@@ -25,10 +25,11 @@ class Line:
         self._closed = False
 
     def put(self, event: HarnessEvent, work: Awaitable[None], *, beyond_limit: bool = False) -> bool:
-        """Queue the work, or discard it and return False when the line is full or closed."""
-        if self._closed or (len(self._waiting) >= self._limit and not beyond_limit):
+        """Queue the work, or discard it and return False when the line is full. A closed line discards in silence."""
+        full = len(self._waiting) >= self._limit and not beyond_limit
+        if self._closed or full:
             _discard(work)
-            return False
+            return self._closed
         self._waiting.append((event, work))
         if self._wake is not None:
             self._wake.set()
@@ -38,11 +39,12 @@ class Line:
         """Await the queued work until the line is closed."""
         try:
             while not self._closed:
-                while self._waiting:
+                if self._waiting:
                     await self._next()
-                self._rest()
-                self._wake = anyio.Event()
-                await self._wake.wait()
+                else:
+                    self._rest()
+                    self._wake = anyio.Event()
+                    await self._wake.wait()
         finally:
             self.close()
 
