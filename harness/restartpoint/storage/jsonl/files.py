@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias
 from restartpoint.errors import CorruptFile, SessionExists, SessionNotFound, StorageError
 from restartpoint.storage.jsonl.lock import FileLock
 
-__all__ = ["Durability", "FileCalls", "delete", "open_session", "publish"]
+__all__ = ["Durability", "FileCalls", "assert_free", "delete", "open_session", "publish"]
 
 Durability: TypeAlias = Literal["process", "power"]
 """What a resolved commit survives: the death of the process, or the loss of power (fsync per commit)."""
@@ -44,6 +44,16 @@ def open_session(path: Path, *, writable: bool) -> int:
         raise CorruptFile(str(path), f"the file cannot be opened: {error.strerror}") from error
 
 
+def assert_free(path: Path, id: str) -> None:
+    """Return when nothing is at the path.
+
+    Raises:
+        SessionExists: something is, whether a session or not.
+    """
+    if os.path.lexists(path):
+        raise SessionExists(id)
+
+
 def publish(path: Path, content: bytes, *, id: str, durability: Durability, calls: FileCalls) -> int:
     """Create the session file whole or not at all, owner-only; an appending descriptor of it. Hold its lock.
 
@@ -51,27 +61,27 @@ def publish(path: Path, content: bytes, *, id: str, durability: Durability, call
         SessionExists: the path is taken.
         StorageError: the file cannot be written; there is none.
     """
-    if os.path.lexists(path):
-        raise SessionExists(id)
+    assert_free(path, id)
     sibling = path.with_name(f"{path.name}.tmp")
     try:
         sibling.unlink(missing_ok=True)
         descriptor = os.open(sibling, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL, 0o600)
     except OSError as error:
-        raise StorageError(f"{path}: the session cannot be created: {error.strerror}") from error
+        raise _not_created(path, error.strerror) from error
+    made = sibling
     try:
         if calls.write(descriptor, content) != len(content):
-            raise StorageError(f"{path}: the session cannot be created: the disk took only a part of it")
+            raise _not_created(path, "the disk took only a part of it")
         if durability == "power":
             calls.fsync(descriptor)
-        sibling.rename(path)
+        made = sibling.rename(path)
         if durability == "power":
             _fsync_folder(path.parent, calls)
     except OSError as error:
-        _discard(sibling, descriptor)
-        raise StorageError(f"{path}: the session cannot be created: {error.strerror}") from error
+        _discard(made, descriptor)
+        raise _not_created(path, error.strerror) from error
     except StorageError:
-        _discard(sibling, descriptor)
+        _discard(made, descriptor)
         raise
     return descriptor
 
@@ -92,9 +102,13 @@ def delete(path: Path) -> None:
         lock.release(remove=True)
 
 
-def _discard(sibling: Path, descriptor: int) -> None:
+def _not_created(path: Path, reason: str | None) -> StorageError:
+    return StorageError(f"{path}: the session cannot be created: {reason}")
+
+
+def _discard(made: Path, descriptor: int) -> None:
     os.close(descriptor)
-    sibling.unlink(missing_ok=True)
+    made.unlink(missing_ok=True)
 
 
 def _fsync_folder(folder: Path, calls: FileCalls) -> None:

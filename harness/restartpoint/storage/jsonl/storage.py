@@ -67,6 +67,7 @@ class JsonlStorage(ResidentStorage):
             encode=lambda writes: encode_line(writes, data.next_seq, timestamp),
         )
         content = encode_header(metadata) + line
+        files.assert_free(path, metadata.id)  # so that an existing session is called that, even while it is locked
         lock = FileLock.acquire(path)
         try:
             descriptor = files.publish(path, content, id=metadata.id, durability=durability, calls=calls)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from restartpoint.errors import CorruptFile, SessionLocked, SessionNotFound
+from restartpoint.errors import CorruptFile, SessionExists, SessionLocked, SessionNotFound
 from restartpoint.storage import JsonlStorage
 from restartpoint.storage.jsonl.lock import FileLock, lock_path
 from tests.harness.storage.stage import INITIAL, METADATA, HeldClock, contents, said
@@ -100,6 +100,13 @@ async def test_only_one_of_two_creations_of_a_session_succeeds(path: Path, clock
         await JsonlStorage.create(path, METADATA, INITIAL, clock=clock)
     lock.release()
     assert not path.exists()
+
+
+async def test_creating_a_session_that_somebody_has_open_says_that_it_exists(path: Path, clock: HeldClock) -> None:
+    storage = await JsonlStorage.create(path, METADATA, INITIAL, clock=clock)
+    with pytest.raises(SessionExists):
+        await JsonlStorage.create(path, METADATA, INITIAL, clock=clock)
+    await storage.close()
 
 
 async def test_the_lock_file_stays_when_a_session_closes(path: Path, clock: HeldClock) -> None:

@@ -212,6 +212,21 @@ async def test_a_failed_creation_leaves_no_session_and_can_be_repeated(
     await (await JsonlStorage.create(path, METADATA, INITIAL, clock=clock)).close()
 
 
+@pytest.mark.parametrize("fails_from", [1, 2])
+async def test_a_creation_whose_syncs_fail_leaves_no_session_either(
+    path: Path, clock: HeldClock, disk: Disk, fails_from: int
+) -> None:
+    def sync(descriptor: int) -> None:
+        disk.failing_sync = disk.syncs + 1 >= fails_from
+        disk.fsync(descriptor)
+
+    calls = FileCalls(write=os.write, fsync=sync)
+    with pytest.raises(StorageError, match="cannot be created: Input/output error"):
+        await JsonlStorage.create(path, METADATA, INITIAL, clock=clock, durability="power", calls=calls)
+    assert disk.syncs == fails_from
+    assert [file.name for file in path.parent.iterdir()] == ["s1.jsonl.lock"]
+
+
 async def test_a_refused_initial_transaction_touches_no_file(path: Path, clock: HeldClock) -> None:
     with pytest.raises(CommitRefused):
         await JsonlStorage.create(path, METADATA, Transaction(()), clock=clock)
