@@ -1,0 +1,119 @@
+"""Session files as paths: what may be opened, how a new one is published whole, how one is removed (§1.7).
+
+Nothing here opens a file that SQLite may have open: closing it would drop SQLite's locks of this whole process.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+from restartpoint.errors import CorruptFile, SessionExists, SessionNotFound, StorageError
+from restartpoint.storage.jsonl.files import Durability
+
+__all__ = ["check_session_file", "draft_path", "make_draft", "publish", "remove"]
+
+_SIDECARS = ("-wal", "-shm", "-journal")
+
+
+def check_session_file(path: Path, *, writable: bool) -> None:
+    """Return when SQLite may open the file.
+
+    Raises:
+        SessionNotFound: there is nothing at the path.
+        CorruptFile: it is no regular file (a link, a folder, a pipe), is empty, or may not be read or written.
+    """
+    try:
+        status = path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        raise SessionNotFound(path.name) from None
+    except OSError as error:
+        raise CorruptFile(str(path), f"the file cannot be opened: {error.strerror}") from error
+    if not stat.S_ISREG(status.st_mode):
+        raise CorruptFile(str(path), f"this is {_kind(status.st_mode)}, not a session file")
+    if status.st_size == 0:
+        raise CorruptFile(str(path), "the file is empty; no session was ever published like this")
+    if not os.access(path, os.R_OK | os.W_OK if writable else os.R_OK):
+        raise CorruptFile(str(path), f"this user may not {'write' if writable else 'read'} the file")
+
+
+def draft_path(path: Path, owner_id: str) -> Path:
+    """Where a creator prepares a session; no two creators share it, and no listing shows it."""
+    return path.with_name(f".{path.name}.{owner_id}.tmp")
+
+
+def make_draft(path: Path, draft: Path, *, id: str) -> None:
+    """An empty owner-only file; SQLite gives its mode to the sidecars.
+
+    Raises:
+        SessionExists: the final path is taken.
+        StorageError: the file cannot be made.
+    """
+    if os.path.lexists(path):
+        raise SessionExists(id)
+    try:
+        os.close(os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+    except OSError as error:
+        raise StorageError(f"{path}: the session cannot be created: {error.strerror}") from error
+
+
+def publish(path: Path, draft: Path, *, id: str, durability: Durability) -> None:
+    """Give a complete, closed draft its final name, unless the name is taken by now.
+
+    Raises:
+        SessionExists: somebody else published first.
+        StorageError: the file cannot be published.
+    """
+    try:
+        if durability == "power":
+            _fsync(draft, os.O_RDONLY)
+        if not os.path.lexists(path):
+            # The log of a session that was deleted half-way would be read into the new one.
+            _remove_sidecars(path)
+        _give_name(draft, path)
+        if durability == "power":
+            _fsync(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    except FileExistsError:
+        raise SessionExists(id) from None
+    except OSError as error:
+        raise StorageError(f"{path}: the session cannot be created: {error.strerror}") from error
+    finally:
+        remove(draft)
+
+
+def remove(path: Path) -> None:
+    """Remove a session file, then its sidecars."""
+    path.unlink(missing_ok=True)
+    _remove_sidecars(path)
+
+
+def _remove_sidecars(path: Path) -> None:
+    for suffix in _SIDECARS:
+        path.with_name(f"{path.name}{suffix}").unlink(missing_ok=True)
+
+
+def _give_name(draft: Path, path: Path) -> None:
+    """A hard link refuses a taken name in one step; where the file system has none, the name is looked at first."""
+    try:
+        os.link(draft, path)
+    except FileExistsError:
+        raise
+    except OSError:
+        if os.path.lexists(path):
+            raise FileExistsError(path) from None
+        draft.rename(path)
+
+
+def _fsync(path: Path, flags: int) -> None:
+    descriptor = os.open(path, flags)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _kind(mode: int) -> str:
+    if stat.S_ISDIR(mode):
+        return "a folder"
+    return "a symbolic link" if stat.S_ISLNK(mode) else "a special file"
