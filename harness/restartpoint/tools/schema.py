@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from typing import TypeAlias
 
-from restartpoint.contract import ArgumentsRefused, JsonObject, Replay, ToolContext, ToolResult
+from restartpoint.contract import ArgumentsRefused, JsonObject, JsonValue, Replay, ToolContext, ToolResult
 from restartpoint.errors import InvalidOptions
 from restartpoint.tools.calling import call_function
 from restartpoint.tools.function import ExecutionMode
@@ -64,12 +64,20 @@ class SchemaTool:
 
 def _checker(name: str, schema: JsonObject) -> Callable[[JsonObject], str | None]:
     import jsonschema
-    import referencing
+    import referencing.exceptions
+    import referencing.jsonschema
 
+    option = f"parameters of tool {name!r}"
     try:
         jsonschema.Draft202012Validator.check_schema(schema)
+        resource = referencing.jsonschema.DRAFT202012.create_resource(schema)
+        resolver = referencing.Registry().with_resource("", resource).resolver()
+        for reference in _references(schema):
+            resolver.lookup(reference)
     except jsonschema.SchemaError as error:
-        raise InvalidOptions(f"parameters of tool {name!r}", f"{error.json_path}: {error.message}") from error
+        raise InvalidOptions(option, f"{error.json_path}: {error.message}") from error
+    except referencing.exceptions.Unresolvable as error:
+        raise InvalidOptions(option, f"the reference {error.ref!r} does not point into the schema") from error
     validator = jsonschema.Draft202012Validator(schema, registry=referencing.Registry())
 
     def objection(arguments: JsonObject) -> str | None:
@@ -77,3 +85,15 @@ def _checker(name: str, schema: JsonObject) -> Callable[[JsonObject], str | None
         return None if found is None else f"{found.message} - at `{found.json_path}`"
 
     return objection
+
+
+def _references(schema: JsonValue) -> Iterator[str]:
+    if isinstance(schema, list):
+        for child in schema:
+            yield from _references(child)
+    elif isinstance(schema, dict):
+        reference = schema.get("$ref")
+        if isinstance(reference, str):
+            yield reference
+        for child in schema.values():
+            yield from _references(child)
