@@ -74,7 +74,9 @@ def register(app: typer.Typer) -> None:
             complain(f"the demo failed: {error}")
             raise typer.Exit(INCOHERENT) from None
         if keep is not None:
-            out().print(safe_text(f"\nKept. Look inside: restartpoint inspect {keep / 'sessions' / SESSION_ID}.{name}"))
+            kept = keep / "sessions" / f"{SESSION_ID}.{name}"
+            heading(out(), "Kept")
+            out().print(safe_text(f"  Look inside: restartpoint inspect {kept}"), soft_wrap=True)
         if not coherent:
             raise typer.Exit(INCOHERENT)
 

@@ -17,7 +17,7 @@ _LEAST = 8
 
 
 def print_rows(console: Console, rows: Sequence[Sequence[Text]]) -> None:
-    """Print rows of equally many cells. The last column takes what is left and wraps; the others wrap when they must."""
+    """Print rows of equally many cells; the last column takes what is left and wraps, others wrap when they must."""
     if not rows:
         return
     widths = _widths(rows, console.width)
@@ -28,7 +28,7 @@ def print_rows(console: Console, rows: Sequence[Sequence[Text]]) -> None:
 
 
 def _widths(rows: Sequence[Sequence[Text]], room: int) -> list[int]:
-    natural = [max(max(cell.cell_len for cell in column), 1) for column in zip(*rows, strict=True)]
+    natural = [max(1, *(cell.cell_len for cell in column)) for column in zip(*rows, strict=True)]
     others = natural[:-1]
     room -= _INDENT + _GAP * len(others)
     while room - sum(others) < _LEAST_LAST and max(others, default=0) > _LEAST:

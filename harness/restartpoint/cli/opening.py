@@ -1,4 +1,4 @@
-"""Any file as a session to read: which backend wrote it, and one clear reason when none did."""
+"""Any file as a session to read, with what its bytes say besides, or one clear reason why it is none."""
 
 from __future__ import annotations
 
@@ -11,11 +11,8 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from restartpoint.errors import CorruptFile, NotBuiltYet
-from restartpoint.repo import ReadOnlySession
-from restartpoint.seams import SystemClock
-from restartpoint.storage import Storage
-from restartpoint.storage.jsonl import JsonlStorage
+from restartpoint.errors import CorruptFile
+from restartpoint.repo import ReadOnlySession, open_session_file
 
 __all__ = ["Backend", "SessionFile", "open_file"]
 
@@ -43,32 +40,25 @@ async def open_file(path: Path) -> AsyncIterator[SessionFile]:
         UnsupportedStorageVersion: a newer program wrote it.
         StorageInUse: somebody keeps every reader out.
     """
-    target, start, torn = _look(path)
+    start, torn = _look(path)
     backend: Backend = "sqlite" if start == _SQLITE_MAGIC else "jsonl"
-    async with ReadOnlySession(await _storage(target, backend)) as session:
+    async with await open_session_file(path) as session:
         yield SessionFile(path=path, backend=backend, session=session, torn_bytes=torn if backend == "jsonl" else 0)
 
 
-async def _storage(path: Path, backend: Backend) -> Storage:
-    if backend == "sqlite":
-        raise NotBuiltYet("1.7", f"{path}: reading SQLite sessions")
-    return await JsonlStorage.open(path, clock=SystemClock(), read_only=True)
-
-
-def _look(path: Path) -> tuple[Path, bytes, int]:
-    """Where a path leads, the first bytes of the regular file there, and how many bytes follow its last line break."""
+def _look(path: Path) -> tuple[bytes, int]:
+    """The first bytes of a regular file, and how many bytes follow its last line break."""
     try:
         mode = path.stat().st_mode
-        if not stat.S_ISREG(mode):
+        if not stat.S_ISREG(mode):  # opening a pipe would wait for its other end
             kind = "a folder; name one session file in it" if stat.S_ISDIR(mode) else "no regular file"
             raise CorruptFile(str(path), f"this is {kind}")
         with path.open("rb") as file:
-            return path.resolve(), file.read(len(_SQLITE_MAGIC)), _after_last_line(file.fileno())
+            return file.read(len(_SQLITE_MAGIC)), _after_last_line(file.fileno())
     except (FileNotFoundError, NotADirectoryError):
         raise CorruptFile(str(path), "there is no such file") from None
-    except (OSError, RuntimeError) as error:  # a loop of links is a RuntimeError up to Python 3.12
-        reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise CorruptFile(str(path), f"the file cannot be read: {reason}") from error
+    except OSError as error:
+        raise CorruptFile(str(path), f"the file cannot be read: {error.strerror}") from error
 
 
 def _after_last_line(descriptor: int) -> int:

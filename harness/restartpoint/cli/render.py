@@ -146,10 +146,10 @@ def _marks(lanes: Sequence[str], label: str | None) -> Text:
 
 def _line(console: Console, text: Text, marks: Text | None = None) -> Text:
     """One line of the console's width: the text is cut so that the marks at its end stay."""
-    room = console.width - (marks.cell_len if marks is not None else 0)
-    text.truncate(max(room, 10), overflow="ellipsis")
-    if marks is not None:
-        text.append_text(marks)
+    marks = Text() if marks is None else marks
+    marks.truncate(console.width // 2, overflow="ellipsis")
+    text.truncate(console.width - marks.cell_len, overflow="ellipsis")
+    text.append_text(marks)
     text.no_wrap, text.overflow = True, "ellipsis"
     return text
 

@@ -81,7 +81,7 @@ async def _drive(session: Session, stage: Stage) -> list[Step]:
             return [Step("harness.get_last_result()", f"the run had {last.outcome} before the process died")]
         else:
             outcome = await harness.prompt(PROMPT)
-            steps = [Step(f'harness.prompt("{PROMPT}")', f"it had not been accepted; {_words(outcome)}")]
+            steps = [Step("harness.prompt(PROMPT)", f"it had not been accepted; {_words(outcome)}")]
         if isinstance(outcome, RunFailed):
             again = await harness.prompt(GO_ON)
             steps.append(Step(f'harness.prompt("{GO_ON}")', _words(again)))

@@ -1,0 +1,143 @@
+"""``restartpoint inspect`` on what is no sound session: one line that says what is wrong and where, exit code 2."""
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeAlias
+
+import anyio
+import pytest
+
+from restartpoint.contract import OP_STATE, RegisterDelete
+from restartpoint.providers import says
+from tests.harness.cli.stage import call, commit, open_repository, play_prompt
+
+HEADER = b'{"v":4,"kind":"header","id":"x","storageVersion":1,"createdAt":1}\n'
+FIRST = (
+    b'[{"kind":"register","op":"set","seq":1,"namespace":"lane.leaf","key":"main","value":null},'
+    b'{"kind":"register","op":"set","seq":2,"namespace":"lane.state","key":"main",'
+    b'"value":{"currentOperationId":null,"pendingNextRun":[]}}]\n'
+)
+Prepare: TypeAlias = Callable[[Path], object]
+
+
+def holds(content: bytes) -> Prepare:
+    return lambda path: path.write_bytes(content)
+
+
+def entry(**fields: object) -> bytes:
+    whole = {"kind": "entry", "seq": 3, "timestamp": 1, "id": "a", "parentId": None, "type": "message", **fields}
+    return json.dumps(whole).encode() + b"\n"
+
+
+def refused(path: Path) -> str:
+    """The one line that stderr gets."""
+    result = call("inspect", str(path))
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.endswith("\n")
+    line = result.stderr.removesuffix("\n")
+    assert "\n" not in line
+    assert line.startswith("restartpoint: ")
+    assert call("inspect", "--json", str(path)).stderr == result.stderr
+    return line
+
+
+@pytest.mark.parametrize(
+    "prepare, reasons",
+    [
+        (lambda path: None, ["no such file"]),
+        (lambda path: path.mkdir(), ["folder"]),
+        (os.mkfifo, ["no regular file"]),
+        (lambda path: path.symlink_to(path), ["cannot be read"]),
+        (lambda path: path.symlink_to(path.with_name("nowhere")), ["no such file"]),
+        (holds(b""), ["line 1", "empty"]),
+        (holds(b"\x89PNG\r\n\x1a\n" + bytes(2000)), ["line 1 (byte 0)"]),
+        (holds(b"hello, world\n"), ["line 1 (byte 0)"]),
+        (holds(b"{}\n"), ["line 1 (byte 0)", "no header"]),
+        (holds(HEADER[:-1]), ["line 1 (byte 0)", "incomplete"]),
+        (holds(b'{"type":"session","version":3,"id":"x"}\n'), ["format 3"]),
+        (holds(HEADER.replace(b'"storageVersion":1', b'"storageVersion":9')), ["storage version 9"]),
+        (holds(HEADER + FIRST + b"{oops\n" + FIRST), ["line 3", f"byte {len(HEADER + FIRST)}"]),
+        (holds(HEADER + FIRST + b"[]\n"), ["line 3", "empty"]),
+        (holds(HEADER + FIRST + FIRST), ["line 3", "seq 1 does not follow seq 2"]),
+        (holds(HEADER + FIRST + entry(message={"role": "user"}, parentId="gone")), ["line 3", "gone"]),
+        (holds(HEADER + FIRST + entry(type="riddle")), ["line 3", "riddle"]),
+        (holds(HEADER + FIRST + b"\xff\xfe\n"), ["line 3"]),
+        (holds(HEADER + FIRST + b"[" * 200_000 + b"\n"), ["line 3"]),
+        (holds(HEADER + FIRST.replace(b"null", b"7", 1)), ["line 2", "lane.leaf/main"]),
+        (holds(b"SQLite format 3\0" + bytes(100)), []),
+        (holds(b"SQLite format 3\0" + os.urandom(8192)), []),
+    ],
+)
+def test_what_is_no_session_is_named_in_one_line(tmp_path: Path, prepare: Prepare, reasons: list[str]) -> None:
+    path = tmp_path / "it"
+    prepare(path)
+    line = refused(path)
+    assert [part for part in (str(path), *reasons) if part not in line] == []
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="nothing is unreadable for root")
+def test_a_file_that_may_not_be_read_is_named_in_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "it"
+    path.write_bytes(HEADER + FIRST)
+    path.chmod(0)
+    assert "Permission denied" in refused(path)
+
+
+def test_a_hostile_name_does_not_control_the_terminal(tmp_path: Path) -> None:
+    path = tmp_path / "a\x1b[31m\nb\u202ec"
+    assert "a\\x1b[31m\\nb\\u202ec" in refused(path)
+
+
+def test_a_torn_last_line_is_no_damage_and_is_pointed_out(tmp_path: Path) -> None:
+    path = tmp_path / "it"
+    path.write_bytes(HEADER + FIRST + entry(message={"role": "user", "content": "x"})[:-5])
+    result = call("inspect", str(path))
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert "torn" in result.stdout
+    assert "Tree (0 entries)" in result.stdout
+    torn = len(entry(message={"role": "user", "content": "x"})) - 5
+    assert json.loads(call("inspect", "--json", str(path)).stdout)["tornBytes"] == torn
+
+
+def test_lanes_that_contradict_each_other_are_shown_and_named(tmp_path: Path) -> None:
+    anyio.run(play_whole_run, tmp_path)
+    path = open_repository("jsonl", tmp_path).path_of("broken")
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:4]))  # accepted, and no further
+    operation = anyio.run(delete_operation_state, tmp_path)
+    result = call("inspect", str(path))
+    assert result.exit_code == 2
+    assert "Tree (1 entry)" in result.stdout
+    assert f"op.state/{operation} is missing" in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+async def play_whole_run(root: Path) -> None:
+    async with open_repository("jsonl", root) as repository, await repository.create(id="broken") as session:
+        await play_prompt(session, "Hi.", steps=[says("Yes.")])
+
+
+async def delete_operation_state(root: Path) -> str:
+    async with open_repository("jsonl", root) as repository, await repository.open("broken") as session:
+        operation = (await session.list_registers(OP_STATE))[0].key
+        await commit(session, RegisterDelete(OP_STATE, operation))
+        return operation
+
+
+def test_a_deep_value_within_the_limits_is_shown(tmp_path: Path) -> None:
+    path, value = tmp_path / "it", "[" * 500 + "]" * 500
+    fact = f'{{"kind":"register","op":"set","seq":3,"namespace":"fact.custom","key":"deep","value":{value}}}\n'
+    path.write_bytes(HEADER + FIRST + fact.encode())
+    result = call("inspect", str(path))
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert "[[[[[" in result.stdout
+    assert value in call("inspect", "--json", str(path)).stdout
+
+
+def test_huge_texts_are_cut_for_people_and_whole_for_programs(tmp_path: Path) -> None:
+    path = tmp_path / "it"
+    path.write_bytes(HEADER + FIRST + entry(message={"role": "user", "content": "\x1b" * 10**6}))
+    assert len(call("inspect", str(path)).stdout) < 5000
+    document = json.loads(call("inspect", "--json", str(path)).stdout)
+    assert document["entries"][0]["message"]["content"] == "\x1b" * 10**6
