@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from restartpoint.contract import AgentMessage, JsonObject, StopReason, Usage, role_of, text_of
+from restartpoint.contract import AgentMessage, JsonObject, StopReason, Usage, text_of
 from restartpoint.errors import InvalidOptions
 
 __all__ = [
@@ -99,18 +99,14 @@ class Position(msgspec.Struct, frozen=True, kw_only=True):
 
 def position_in(messages: list[AgentMessage]) -> Position:
     """The position of a request with that context."""
-    total, since, prompt = 0, 0, ""
-    for message in messages:
-        match role_of(message):
-            case "assistant":
-                total += 1
-                since += 1
-            case "user":
-                since = 0
-                prompt = text_of(message)
-            case _:
-                pass
-    return Position(total=total, since_prompt=since, prompt=prompt)
+    total, since, prompt = 0, None, ""
+    for message in reversed(messages):
+        role = message.get("role")
+        if role == "assistant":
+            total += 1
+        elif role == "user" and since is None:
+            since, prompt = total, text_of(message)
+    return Position(total=total, since_prompt=total if since is None else since, prompt=prompt)
 
 
 def load_script(source: bytes | str) -> Script:

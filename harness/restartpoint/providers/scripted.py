@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 import anyio
 import msgspec
@@ -228,7 +228,7 @@ def _payload(model: Model, request: ModelRequest) -> JsonValue:
     return {
         "model": model.model_id,
         "system": request.system_prompt,
-        "messages": [*request.messages],
+        "messages": cast("list[JsonValue]", request.messages),
         "tools": [tool.name for tool in request.tools],
         "maxTokens": request.max_tokens,
         "thinkingLevel": request.thinking_level,
