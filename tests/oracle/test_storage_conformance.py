@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from restartpoint.storage.sqlite import InlineHop
 from restartpoint_oracle.conformance.storage import StorageFactory, StorageSuite
-from tests.oracle.backends import JsonlPlace, MemoryPlace
+from restartpoint_oracle.places import JsonlPlace, MemoryPlace, SqlitePlace
 
 
 class OnBothLoops:
@@ -23,4 +24,16 @@ class TestMemory(OnBothLoops, StorageSuite):
 class TestJsonl(OnBothLoops, StorageSuite):
     @pytest.fixture
     def storage_factory(self, tmp_path: Path) -> StorageFactory:
-        return JsonlPlace(tmp_path / "session.jsonl")
+        return JsonlPlace(tmp_path)
+
+
+class TestSqlite(OnBothLoops, StorageSuite):
+    @pytest.fixture
+    def storage_factory(self, tmp_path: Path) -> StorageFactory:
+        return SqlitePlace(tmp_path)
+
+
+class TestSqliteInline(StorageSuite):
+    @pytest.fixture
+    def storage_factory(self, tmp_path: Path) -> StorageFactory:
+        return SqlitePlace(tmp_path, new_hop=InlineHop)
