@@ -3,6 +3,8 @@
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from restartpoint.contract import (
     MAX_SAFE_INTEGER,
@@ -12,6 +14,8 @@ from restartpoint.contract import (
     RetryPolicy,
     check_compaction_settings,
     check_retry_policy,
+    encode_json,
+    normalized_retry,
     patched_options,
 )
 from restartpoint.errors import InvalidOptions
@@ -26,6 +30,7 @@ def test_a_retry_number_must_be_a_safe_integer_that_is_not_negative(field: str, 
         check_retry_policy(RetryPolicy(**{field: count}))
 
 
+@pytest.mark.covers("ST-0.7-07", "ST-0.7-12")
 @pytest.mark.parametrize("count", WRONG_COUNTS)
 @pytest.mark.parametrize("field", ["reserve_tokens", "keep_recent_tokens"])
 def test_a_token_count_must_be_a_safe_integer_that_is_not_negative(field: str, count: Any) -> None:
@@ -40,6 +45,18 @@ def test_the_limits_themselves_are_allowed_and_one_more_attempt_must_be_safe() -
 
     with pytest.raises(InvalidOptions):
         check_retry_policy(RetryPolicy(max_retries=MAX_SAFE_INTEGER))
+
+
+@pytest.mark.covers("ST-0.7-04")
+@given(enabled=st.booleans(), retries=st.integers(0, MAX_SAFE_INTEGER - 1), delay=st.integers(0, MAX_SAFE_INTEGER))
+def test_a_retry_policy_is_stored_as_the_number_of_attempts_in_all(enabled: bool, retries: int, delay: int) -> None:
+    policy = RetryPolicy(enabled=enabled, max_retries=retries, base_delay_ms=delay)
+    check_retry_policy(policy)
+    stored = normalized_retry(policy)
+
+    assert (stored.max_attempts, stored.base_delay_ms) == (retries + 1 if enabled else 1, delay)
+    assert 1 <= stored.max_attempts <= MAX_SAFE_INTEGER
+    assert encode_json(stored) == b'{"maxAttempts":%d,"baseDelayMs":%d}' % (stored.max_attempts, delay)
 
 
 PATCHES: list[tuple[JsonObject, Any, JsonObject]] = [

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from restartpoint.execution import Circumstances, classify, not_before_ms
+from restartpoint.contract import MAX_SAFE_INTEGER
+from restartpoint.execution import Circumstances, backoff_ms, classify, not_before_ms
 from restartpoint_reference import classify as model
 from restartpoint_reference.vocabulary.registers import ModelIdentity
 from tests.harness.execution.stage import MODEL, answer
@@ -72,3 +73,10 @@ def test_both_classifications_agree(
 @given(now=st.integers(0, 2**53 - 1), base=st.integers(0, 2**53 - 1), attempt=st.integers(1, 200))
 def test_both_deadlines_agree(now: int, base: int, attempt: int) -> None:
     assert not_before_ms(now, base, attempt) == model.not_before(now, base, attempt)
+
+
+@pytest.mark.covers("ST-0.7-06")
+@given(now=st.integers(0, MAX_SAFE_INTEGER), base=st.integers(0, MAX_SAFE_INTEGER), attempt=st.integers(1, 10**30))
+def test_waits_and_deadlines_grow_with_the_attempt_and_saturate(now: int, base: int, attempt: int) -> None:
+    assert backoff_ms(base, attempt) <= backoff_ms(base, attempt + 1) <= MAX_SAFE_INTEGER
+    assert now <= not_before_ms(now, base, attempt) <= not_before_ms(now, base, attempt + 1) <= MAX_SAFE_INTEGER

@@ -9,13 +9,18 @@ import pytest
 
 from restartpoint.contract import (
     UNSET,
+    AfterTool,
     AfterToolPatch,
     ArgumentsRefused,
+    BeforeTool,
     BeforeToolDecision,
     JsonObject,
     ToolBlock,
     ToolContext,
+    ToolEndEvent,
     ToolResult,
+    ToolStartEvent,
+    ToolUpdateEvent,
     text_block,
 )
 from restartpoint.errors import HarnessClosed, HarnessFault
@@ -218,6 +223,40 @@ async def test_an_admitted_tool_goes_on_through_an_abort_and_its_real_result_cou
         gate.signal.abort("by the user")
 
     assert results == [ToolResult(content=[text_block("stopped: by the user")])]
+
+
+@pytest.mark.covers("RT-4.2-26")
+async def test_real_calls_and_only_they_are_admitted_by_the_gate_in_either_order() -> None:
+    first, second, never = Gate(), Gate(), Gate()
+
+    def cancelling(gate: Gate) -> PlainTool:
+        async def execute(_arguments: JsonObject, context: ToolContext) -> ToolResult:
+            gate.log.append("invoked")
+            gate.begin_abort()
+            gate.signal.abort("asked")
+            return ToolResult(content=[text_block(str(context.signal.aborted))])
+
+        return PlainTool(execute)
+
+    assert text_in(await executed(cancelling(first), first)) == "True"
+    second.begin_abort()
+    with pytest.raises(AbortRequested):
+        await executed(cancelling(second), second)
+    blocked = apply_before_tool(prepared(cancelling(never)), BeforeToolDecision(block=ToolBlock(reason="no")))
+    unknown = prepare_tool_call(call("unknown"), {})
+
+    assert isinstance(blocked, ImmediateToolOutcome)
+    assert isinstance(unknown, ImmediateToolOutcome)
+    assert (first.log, second.log, never.log) == (["gate", "invoked"], ["gate"], [])
+
+
+@pytest.mark.covers("RT-3.8-08")
+def test_hooks_events_and_context_name_a_call_by_its_id_and_tool_and_never_by_its_index() -> None:
+    shown = [BeforeTool, AfterTool, ToolStartEvent, ToolUpdateEvent, ToolEndEvent]
+
+    assert all({"tool_call_id", "tool_name"} <= set(one.__struct_fields__) for one in shown)
+    assert "tool_call_id" in ToolContext.__struct_fields__
+    assert [name for one in [*shown, ToolContext] for name in one.__struct_fields__ if "index" in name] == []
 
 
 @pytest.mark.parametrize("error", [ValueError("no"), HarnessClosed("a harness inside the tool"), LookupError()])
