@@ -306,6 +306,7 @@ from restartpoint.contract.usage import (
     zero_usage,
 )
 from restartpoint.contract.words import (
+    LONGEST_ERROR,
     error_text,
     plain_text,
 )
@@ -328,6 +329,7 @@ __all__ = [
     "LANE_LAST_RESULT",
     "LANE_LEAF",
     "LANE_STATE",
+    "LONGEST_ERROR",
     "MAX_DEPTH",
     "MAX_SAFE_INTEGER",
     "NAMESPACES",

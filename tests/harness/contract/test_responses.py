@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from restartpoint.contract import error_text, plain_text, reported_usage, response_objection, zero_usage
+from restartpoint.contract import LONGEST_ERROR, error_text, plain_text, reported_usage, response_objection, zero_usage
 
 SOUND: dict[str, Any] = {"role": "assistant", "content": [], "stopReason": "stop"}
 
@@ -46,3 +46,18 @@ def test_a_lone_surrogate_is_replaced_and_nothing_else() -> None:
     assert error_text(KeyError("\udfff")) == "KeyError: '\\udfff'"
     assert error_text(ValueError("\udfff")) == "ValueError: ?"
     assert error_text(ValueError()) == "ValueError"
+
+
+def test_a_group_of_errors_is_told_by_its_members() -> None:
+    inner = ExceptionGroup("inner", [ConnectionResetError("connection reset")])
+
+    assert error_text(ExceptionGroup("outer", [ValueError("x"), inner])) == (
+        "ValueError: x; ConnectionResetError: connection reset"
+    )
+
+
+def test_a_long_error_is_cut() -> None:
+    text = error_text(ValueError("x" * 10_000))
+
+    assert len(text) == LONGEST_ERROR + len(" [...]")
+    assert text.startswith("ValueError: xxx")
