@@ -144,14 +144,20 @@ class AgentHarness(AgentLane):
             InvalidOptions, NotBuiltYet: an option cannot be used.
         """
         settings = options.settings()
+        failure: Exception | None = None
         async with anyio.create_task_group() as group:
-            runner = Runner(group)
-            harness = await _attach(session, options, settings, runner)
             try:
-                yield harness
-            finally:
-                with anyio.CancelScope(shield=True):
-                    await harness.close()
+                harness = await _attach(session, options, settings, Runner(group))
+                try:
+                    yield harness
+                finally:
+                    with anyio.CancelScope(shield=True):
+                        await harness.close()
+            except Exception as error:  # noqa: BLE001 - it is raised below, where no task group wraps it
+                failure = error
+            group.cancel_scope.cancel()  # the tasks of async listeners would wait for ever
+        if failure is not None:
+            raise failure
 
     @property
     def hooks(self) -> Hooks:
