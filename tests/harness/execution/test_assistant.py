@@ -4,6 +4,7 @@ import copy
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from restartpoint.contract import (
@@ -22,9 +23,11 @@ from restartpoint.execution import (
     AbortMarker,
     AbortRequested,
     OperationEnded,
+    Request,
     ResponseMetadata,
     stream_assistant,
 )
+from restartpoint.providers import SCRIPTED_MODEL, ScriptedModels, ScriptedResponse, says
 from restartpoint.seams import Signal
 from tests.harness.execution.stage import MODEL, USAGE, Gate, Log, Observer, PlainTool, answer, configured, prompt
 
@@ -322,6 +325,61 @@ async def test_a_request_that_an_abort_preceded_is_never_made() -> None:
         await stream_assistant(prompt(), configured(log, request=request))
     assert log == ["gate"]
     assert refused.value.cancellation is gate.marker
+
+
+def admitted(models: ScriptedModels, gate: Gate) -> Request:
+    """The smallest adapter: resolve, assert, await, with nothing between the last two."""
+
+    async def request(given: ModelRequest, callbacks: RequestCallbacks, signal: Signal) -> AgentMessage:
+        model = models.resolve(SCRIPTED_MODEL.identity)
+        assert model is not None
+        gate.assert_open()
+        return await models.request(model, given, callbacks, signal)
+
+    return request
+
+
+async def test_no_other_task_runs_between_the_gate_and_the_provider() -> None:
+    gate = Gate()
+    models = ScriptedModels([says("x")], record=lambda kind, _facts: gate.log.append(kind))
+
+    async def intruder() -> None:
+        for _ in range(20):
+            gate.log.append("other")
+            await anyio.lowlevel.checkpoint()
+
+    async def convert(messages: list[AgentMessage]) -> list[AgentMessage]:
+        await anyio.lowlevel.checkpoint()
+        return messages
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(intruder)
+        await anyio.lowlevel.checkpoint()
+        config = configured([], request=admitted(models, gate), signal=gate.signal, to_provider_messages=convert)
+        await stream_assistant(prompt(), config)
+
+    assert gate.log[gate.log.index("gate") + 1] == "assistant_request"
+
+
+async def test_a_request_that_began_before_the_abort_owns_the_signal_and_settles_as_aborted() -> None:
+    gate = Gate()
+    models = ScriptedModels([ScriptedResponse(name="slow", chunks=["a", "b"], stall="stream")])
+    finals: list[AgentMessage] = []
+
+    async def run() -> None:
+        config = configured([], request=admitted(models, gate), signal=gate.signal)
+        finals.append(await stream_assistant(prompt(), config))
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(run)
+        await models.reached("slow")
+        gate.begin_abort()
+        await anyio.wait_all_tasks_blocked()
+        assert finals == []
+        gate.signal.abort("asked")
+
+    assert models.requests[0].signal is gate.signal
+    assert [(final["stopReason"], final["content"]) for final in finals] == [("aborted", [text_block("a")])]
 
 
 async def test_cancellation_from_outside_passes_through_the_block() -> None:
