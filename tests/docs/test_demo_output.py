@@ -1,11 +1,12 @@
 """What the README says that the demo prints, it prints."""
 
 import re
+from importlib.metadata import entry_points
 from pathlib import Path
 
 from typer.testing import CliRunner
 
-from restartpoint.cli.application import build
+from restartpoint.cli.application import GROUP, build
 
 README = Path(__file__).resolve().parents[2] / "README.md"
 
@@ -22,6 +23,6 @@ def test_the_output_of_the_demo_in_the_readme_is_real() -> None:
         re.DOTALL,
     )
     assert block is not None
-    printed = CliRunner().invoke(build(), ["demo"], env={"COLUMNS": "80"})
+    printed = CliRunner().invoke(build(entry_points(group=GROUP)), ["demo"], env={"COLUMNS": "80"})
     assert printed.exit_code == 0
     assert without_process_ids(block[1]).strip() == without_process_ids(printed.stdout).strip()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+from collections.abc import Iterable
 from importlib.metadata import EntryPoint, entry_points
 from typing import TextIO
 
@@ -21,11 +22,11 @@ def run() -> None:
     """Parse ``sys.argv`` and run its command; ends the process with the command's exit code."""
     for stream in (sys.stdout, sys.stderr):
         _tolerate(stream)
-    build()()
+    build(entry_points(group=GROUP))()
 
 
-def build() -> typer.Typer:
-    """The application with every command that is installed; one that cannot be loaded is named on stderr."""
+def build(commands: Iterable[EntryPoint]) -> typer.Typer:
+    """The application with these commands, by name; one that cannot be loaded is named on stderr."""
     app = typer.Typer(
         name="restartpoint",
         help="Durable agent conversations that survive a kill.",
@@ -38,7 +39,7 @@ def build() -> typer.Typer:
     def _root() -> None:
         """Durable agent conversations that survive a kill."""
 
-    for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
+    for entry in sorted(commands, key=lambda entry: entry.name):
         _register(entry, app)
     return app
 

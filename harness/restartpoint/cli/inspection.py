@@ -9,6 +9,7 @@ import msgspec
 
 from restartpoint.cli.opening import SessionFile
 from restartpoint.cli.operation import Standing, standing_of
+from restartpoint.cli.soundness import lane_problems, ledger_problems, tree_problems
 from restartpoint.contract import (
     LANE_CONFIG,
     LANE_LAST_RESULT,
@@ -37,8 +38,6 @@ from restartpoint.contract import (
     source_calls,
     usage_row_to_wire,
 )
-from restartpoint.errors import SessionCorruption
-from restartpoint.runtime.restore import restore
 from restartpoint.session import SessionReader
 
 __all__ = ["DOCUMENT_FORMAT", "Inspection", "LaneView", "OpenOperation", "document", "inspect_session"]
@@ -80,13 +79,14 @@ class Inspection(msgspec.Struct, frozen=True, kw_only=True):
     operations: tuple[OpenOperation, ...]
     usage: tuple[UsageRow, ...]
     problems: tuple[str, ...]
-    """What the lanes contradict (§3.3), one text each."""
+    """What contradicts itself, one text each; empty in a sound session."""
 
 
 async def inspect_session(file: SessionFile) -> Inspection:
     """Everything in an open session file."""
     session = file.session
     entries = await session.scan_entries(EntryScan())
+    usage, stats = await session.scan_usage(UsageScan()), await session.get_stats()
     registers = [register for namespace in NAMESPACES.values() for register in await session.list_registers(namespace)]
     lanes = await _lanes(session)
     return Inspection(
@@ -94,13 +94,17 @@ async def inspect_session(file: SessionFile) -> Inspection:
         backend=file.backend,
         torn_bytes=file.torn_bytes,
         metadata=session.metadata,
-        stats=await session.get_stats(),
+        stats=stats,
         lanes=lanes,
         entries=tuple(entries),
         registers=tuple(registers),
         operations=await _operations(session, {entry.id: entry for entry in entries}),
-        usage=tuple(await session.scan_usage(UsageScan())),
-        problems=tuple([text for lane in lanes for text in await _problems(session, lane)]),
+        usage=tuple(usage),
+        problems=(
+            *tree_problems(entries),
+            *ledger_problems(entries, usage, stats),
+            *[text for lane in lanes for text in await lane_problems(session, lane.name)],
+        ),
     )
 
 
@@ -142,16 +146,6 @@ def _tool_names(state: OperationState, entries: dict[str, Entry]) -> dict[int, s
     if source is None or not isinstance(source.payload, MessagePayload):
         return {}
     return {call.source_index: call.name for call in source_calls(source.payload.message)}
-
-
-async def _problems(session: SessionReader, lane: LaneView) -> list[str]:
-    if lane.configuration is None and lane.state is not None and lane.state.current_operation_id is None:
-        return []  # no harness was ever attached to the lane, which is no contradiction
-    try:
-        await restore(session, lane.name)
-    except SessionCorruption as error:
-        return [str(error)]
-    return []
 
 
 # --- for programs -----------------------------------------------------------------------------------------------

@@ -53,7 +53,7 @@ def _look(path: Path) -> tuple[bytes, int]:
         if not stat.S_ISREG(mode):  # opening a pipe would wait for its other end
             kind = "a folder; name one session file in it" if stat.S_ISDIR(mode) else "no regular file"
             raise CorruptFile(str(path), f"this is {kind}")
-        with path.open("rb") as file:
+        with path.open("rb") as file:  # a process that has this very file open as SQLite would lose its locks here
             return file.read(len(_SQLITE_MAGIC)), _after_last_line(file.fileno())
     except (FileNotFoundError, NotADirectoryError):
         raise CorruptFile(str(path), "there is no such file") from None

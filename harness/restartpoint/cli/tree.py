@@ -40,12 +40,15 @@ def rows_of(entries: Sequence[Entry], trunk_leaf: str | None) -> list[Row]:
     """Every entry once, parents first. ``entries`` come by ascending sequence number.
 
     Of several children, the one on the way to ``trunk_leaf`` goes on at the depth of its parent, else the one that the
-    newest entry descends from; the others stand between, one level deeper. Nothing recurses, however deep the tree.
+    newest entry descends from; the others stand between, one level deeper. An entry whose parent does not come before
+    it, which only a damaged tree has, stands like a root. Nothing recurses, however deep the tree.
     """
     by_id = {entry.id: entry for entry in entries}
     children: defaultdict[str | None, list[Entry]] = defaultdict(list)
+    before: set[str] = set()
     for entry in entries:
-        children[entry.parent_id].append(entry)
+        children[entry.parent_id if entry.parent_id in before else None].append(entry)
+        before.add(entry.id)
     rank = _ranks(entries, by_id, trunk_leaf)
     rows: list[Row] = []
     waiting = _next(children[None], rank, 0)

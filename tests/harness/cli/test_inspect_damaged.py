@@ -2,6 +2,8 @@
 
 import json
 import os
+import sqlite3
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeAlias
@@ -11,7 +13,8 @@ import pytest
 
 from restartpoint.contract import OP_STATE, RegisterDelete
 from restartpoint.providers import says
-from tests.harness.cli.stage import call, commit, open_repository, play_prompt
+from restartpoint.repo import SqliteRepository
+from tests.harness.cli.stage import PROGRAM, call, commit, open_repository, play_prompt
 
 HEADER = b'{"v":4,"kind":"header","id":"x","storageVersion":1,"createdAt":1}\n'
 FIRST = (
@@ -67,7 +70,7 @@ def refused(path: Path) -> str:
         (holds(HEADER + FIRST + b"[" * 200_000 + b"\n"), ["line 3"]),
         (holds(HEADER + FIRST.replace(b"null", b"7", 1)), ["line 2", "lane.leaf/main"]),
         (holds(b"SQLite format 3\0" + bytes(100)), []),
-        (holds(b"SQLite format 3\0" + os.urandom(8192)), []),
+        (holds(b"SQLite format 3\0" + b"\xa5" * 8192), []),
     ],
 )
 def test_what_is_no_session_is_named_in_one_line(tmp_path: Path, prepare: Prepare, reasons: list[str]) -> None:
@@ -123,6 +126,84 @@ async def delete_operation_state(root: Path) -> str:
         operation = (await session.list_registers(OP_STATE))[0].key
         await commit(session, RegisterDelete(OP_STATE, operation))
         return operation
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Path:
+    """A SQLite session after one run."""
+
+    async def play() -> None:
+        async with SqliteRepository(tmp_path) as repository, await repository.create(id="s") as session:
+            await play_prompt(session, "Hi.")
+
+    anyio.run(play)
+    return SqliteRepository(tmp_path).path_of("s")
+
+
+def alter(path: Path, *statements: str) -> None:
+    connection = sqlite3.connect(path)
+    for statement in statements:
+        connection.execute(statement)
+    connection.commit()
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    "statement, reason",
+    [
+        ("DROP TABLE session", "no session"),
+        ("DELETE FROM session", "0 rows"),
+        ("UPDATE session SET storage_version = 9", "storage version 9"),
+        ("UPDATE registers SET value = '{oops' WHERE namespace = 'lane.state'", "does not fit"),
+        ("UPDATE entries SET payload = '7'", "does not fit"),
+        ("UPDATE entries SET payload = replace(hex(zeroblob(50000)), '0', '[')", "does not fit"),
+        ("UPDATE usage_ledger SET usage = '[['", "does not fit"),
+    ],
+)
+def test_a_database_that_is_no_sound_session_is_named_in_one_line(database: Path, statement: str, reason: str) -> None:
+    alter(database, statement)
+    line = refused(database)
+    assert str(database) in line
+    assert reason in line
+
+
+def test_a_cut_and_an_overwritten_database_are_named_in_one_line(database: Path) -> None:
+    whole = database.read_bytes()
+    database.write_bytes(whole[: len(whole) // 2])
+    assert str(database) in refused(database)
+    database.write_bytes(whole[:4096] + b"\xa5" * (len(whole) - 4096))
+    assert str(database) in refused(database)
+
+
+@pytest.mark.slow  # SQLite waits some seconds for the other program
+def test_a_database_that_another_program_keeps_for_itself_is_named_in_one_line(database: Path) -> None:
+    holder = sqlite3.connect(database, isolation_level=None)
+    holder.execute("PRAGMA locking_mode = EXCLUSIVE")
+    holder.execute("BEGIN EXCLUSIVE")
+    result = subprocess.run([*PROGRAM, "inspect", str(database)], capture_output=True, text=True, check=False)
+    holder.close()
+    assert (result.returncode, result.stdout) == (2, "")
+    assert "locked" in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "statement, reason",
+    [
+        ("UPDATE entries SET parent_id = 'gone' WHERE parent_id IS NOT NULL", "names the parent 'gone'"),
+        ("UPDATE entries SET parent_id = id", "which is not before it"),
+        ("UPDATE session SET message_count = 7", "counts 7 messages and holds 2"),
+        ("DELETE FROM usage_ledger", "is not the sum of its ledger"),
+        ("DELETE FROM registers WHERE namespace = 'lane.leaf'", "lane.leaf is missing"),
+    ],
+)
+def test_a_database_that_contradicts_itself_is_shown_and_named(database: Path, statement: str, reason: str) -> None:
+    alter(database, statement)
+    result = call("inspect", str(database))
+    assert result.exit_code == 2
+    assert "Tree (2 entries)" in result.stdout
+    assert result.stdout.count(" user Hi.") == 1
+    assert reason in result.stderr
 
 
 def test_a_deep_value_within_the_limits_is_shown(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from restartpoint.cli.demonstration.scene import Backend, Stage
 ROOT = Path(__file__).resolve().parents[3]
 MORE_THAN_A_RUN_HAS = 40
 COMMITS_OF_A_RUN = 14
-BACKENDS = ["jsonl"]
+BACKENDS = ["jsonl", "sqlite"]
 
 
 class Zygote:

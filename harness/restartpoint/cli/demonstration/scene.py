@@ -14,11 +14,11 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from restartpoint.contract import AgentTool, ToolContext
-from restartpoint.errors import NotBuiltYet
 from restartpoint.providers import SCRIPTED_MODEL, Script, ScriptedCall, ScriptedModels, ScriptedResponse, says
-from restartpoint.repo import FileRepository, JsonlRepository
+from restartpoint.repo import FileRepository, JsonlRepository, SqliteRepository
 from restartpoint.runtime import HarnessOptions
 from restartpoint.seams import FaultPoints, IdGenerator, InlineWork
+from restartpoint.storage import LeaseSettings
 from restartpoint.tools import tool
 
 __all__ = [
@@ -37,6 +37,7 @@ NOTES = ["Buy oat milk.", "Call the plumber."]
 
 _EPOCH_MS = 1_767_225_600_000  # 2026-01-01 00:00:00 UTC
 _MINUTE_MS = 60_000
+_LEASE = LeaseSettings(background=False)  # a run is over long before the 30 seconds of a claim, and commits extend it
 
 
 class Effect(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -89,7 +90,10 @@ class Stage(msgspec.Struct, frozen=True):
 
 
 class CountedClock:
-    """A clock that moves on by a millisecond with each look at it, starting ``process`` minutes into 2026."""
+    """A clock that moves on by a millisecond with each look at it, starting ``process`` minutes into 2026.
+
+    So the second process opens a session whose writer lease has expired since the first one died.
+    """
 
     def __init__(self, process: int) -> None:
         self._now = _EPOCH_MS + process * _MINUTE_MS
@@ -117,7 +121,7 @@ def repository(stage: Stage, backend: Backend, *, process: int, faults: FaultPoi
     clock = CountedClock(process)
     ids = counted_ids(process, clock)
     if backend == "sqlite":
-        raise NotBuiltYet("1.7", "SQLite")
+        return SqliteRepository(stage.sessions, lease=_LEASE, clock=clock, ids=ids, faults=faults)
     return JsonlRepository(stage.sessions, clock=clock, ids=ids, faults=faults)
 
 

@@ -81,7 +81,7 @@ def reading(path: Path) -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         raise storage_error(path, error) from error
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise CorruptFile(str(path), f"a stored value does not fit: {error}") from error
 
 
