@@ -11,21 +11,9 @@ from pathlib import Path
 import anyio
 
 from ci.bench.figures import Row, figure
-from restartpoint import AgentHarness, HarnessOptions, JsonlRepository, MemoryRepository
-from restartpoint.contract import (
-    LANE_LEAF,
-    EntryDraft,
-    InsertEntry,
-    JsonObject,
-    MessagePayload,
-    RegisterSet,
-    Transaction,
-    Write,
-    user_message,
-)
+from ci.bench.filling import BACKENDS, fill, repository
+from restartpoint import AgentHarness, HarnessOptions
 from restartpoint.providers import SCRIPTED_MODEL, Script, ScriptedCall, ScriptedModels, asks, says
-from restartpoint.repo import SessionRepository, SqliteRepository
-from restartpoint.session import MAIN_LANE, Session, SessionMutator
 from restartpoint.tools import tool
 
 ROUND = 50
@@ -41,14 +29,14 @@ async def note(text: str) -> str:
 def run(*, quick: bool) -> Iterator[Row]:
     """Prompts per second on each backend, and for JSONL a bare loop that writes the bytes of the same prompts."""
     for history in (0, 1_000) if quick else (0, 1_000, 10_000):
-        for backend in ("memory", "jsonl", "sqlite"):
+        for backend in BACKENDS:
             yield from anyio.run(_measure, backend, history, 3 if quick else 7)
 
 
 async def _measure(backend: str, history: int, rounds: int) -> list[Row]:
     with tempfile.TemporaryDirectory() as folder:
-        session = await _repository(backend, Path(folder)).create()
-        await _fill(session, history)
+        session = await repository(backend, Path(folder)).create()
+        await fill(session, history)
         prompts = ROUND * rounds + 1
         answers = [asks(ScriptedCall(name="note", arguments={"text": "x"})), says("done")]
         models = ScriptedModels(Script(steps=[*answers] * prompts, order="arrival"), keep_requests=False)
@@ -63,37 +51,6 @@ async def _measure(backend: str, history: int, rounds: int) -> list[Row]:
                 figure("prompt bound: same bytes", backend, history, _bound(folder, written, rounds), "prompts/s")
             )
         return rows
-
-
-def _repository(backend: str, folder: Path) -> SessionRepository:
-    if backend == "memory":
-        return MemoryRepository()
-    return JsonlRepository(folder) if backend == "jsonl" else SqliteRepository(folder)
-
-
-async def _fill(session: Session, history: int) -> None:
-    """Messages in commits of a hundred, half of them the user's."""
-    for start in range(0, history, 100):
-
-        async def job(mutator: SessionMutator, start: int = start) -> None:
-            leaf = await mutator.get_register(LANE_LEAF, MAIN_LANE)
-            parent = None if leaf is None else leaf.value
-            writes: list[Write] = []
-            for number in range(start, min(start + 100, history)):
-                draft = EntryDraft(
-                    id=session.ids.next(), parent_id=parent, payload=MessagePayload(message=_filler(number))
-                )
-                writes.append(InsertEntry(draft))
-                parent = draft.id
-            await mutator.commit(Transaction((*writes, RegisterSet(LANE_LEAF, MAIN_LANE, parent))))
-
-        await session.mutate(MAIN_LANE, job)
-
-
-def _filler(number: int) -> JsonObject:
-    if number % 2 == 0:
-        return user_message(f"question {number}", number)
-    return {"role": "assistant", "content": [{"type": "text", "text": "answer"}], "stopReason": "stop", "usage": {}}
 
 
 async def _sample(harness: AgentHarness) -> float:
