@@ -203,8 +203,7 @@ class _Stream:
         return payload if replaced is UNSET else replaced
 
     def on_response(self, status: int | None, headers: Mapping[str, str]) -> None:
-        if self._open:
-            self.metadata = ResponseMetadata(status=status, headers=dict(headers))
+        self.metadata = ResponseMetadata(status=status, headers=dict(headers))
 
     def close(self) -> None:
         self._open = False

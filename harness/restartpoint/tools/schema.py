@@ -92,8 +92,6 @@ def _references(schema: JsonValue) -> Iterator[str]:
         for child in schema:
             yield from _references(child)
     elif isinstance(schema, dict):
-        reference = schema.get("$ref")
-        if isinstance(reference, str):
-            yield reference
+        yield from (found for key in ("$ref", "$dynamicRef") if isinstance(found := schema.get(key), str))
         for child in schema.values():
             yield from _references(child)

@@ -177,23 +177,45 @@ async def test_a_stream_that_begins_with_a_delta_is_shown_started_once() -> None
     assert log == ["start", "update", "update", "end"]
 
 
-async def test_a_draft_after_the_settlement_is_ignored() -> None:
+async def test_what_a_provider_calls_after_the_settlement_is_ignored() -> None:
     log: Log = []
     kept: list[RequestCallbacks] = []
 
+    async def request(given: ModelRequest, callbacks: RequestCallbacks, signal: Signal) -> AgentMessage:
+        kept.append(callbacks)
+        return await chatty(given, callbacks, signal)
+
+    async def before_payload(payload: JsonValue, _model: Model) -> JsonValue:
+        log.append(f"hook {payload}")
+        return "replaced"
+
+    observer = Observer(log)
+    config = configured(log, request=request, observer=observer, before_payload=before_payload)
+    await stream_assistant(prompt(), config)
+    settled = list(log)
+    await kept[0].emit(AssistantEvent(kind="delta", message=answer(stopReason="pending")))
+
+    assert await kept[0].before_payload("late") == "late"
+    assert log == settled == ["hook {'messages': 1}", "start", "update", "end"]
+
+
+async def test_headers_that_come_after_the_settlement_are_ignored() -> None:
+    kept: list[RequestCallbacks] = []
+    seen: list[int | None] = []
+
     async def request(_request: ModelRequest, callbacks: RequestCallbacks, _signal: Signal) -> AgentMessage:
         kept.append(callbacks)
+        callbacks.on_response(200, {})
         return answer()
 
     async def after_response(message: AgentMessage, metadata: ResponseMetadata) -> AgentMessage:
-        await kept[0].emit(AssistantEvent(kind="delta", message=answer(stopReason="pending")))
         kept[0].on_response(500, {})
-        assert metadata.status is None
+        seen.append(metadata.status)
         return message
 
-    await stream_assistant(prompt(), configured(log, request=request, after_response=after_response))
+    await stream_assistant(prompt(), configured([], request=request, after_response=after_response))
 
-    assert log == ["start", "end"]
+    assert seen == [200]
 
 
 # --- abort and close --------------------------------------------------------------------------------------------

@@ -11,11 +11,13 @@ from restartpoint.contract import (
     AfterResponseResult,
     AfterToolPatch,
     BeforeCompactionResult,
+    BeforeNavigationResult,
     BeforePayloadResult,
     BeforeRequestResult,
     BeforeRunEndResult,
     BeforeRunResult,
     BeforeToolDecision,
+    BranchSummaryResult,
     CompactResult,
     ToolBlock,
     TransformContextResult,
@@ -116,7 +118,9 @@ VIOLATIONS: list[tuple[str, object]] = [
     ("after_tool", AfterToolPatch(usage=[])),  # type: ignore[arg-type]
     ("after_tool", AfterToolPatch(details=float("nan"))),
     ("before_compaction", BeforeCompactionResult(decline=True, compaction=CompactResult(summary="s"))),
+    ("before_compaction", BeforeCompactionResult(compaction=CompactResult(summary="s", details=float("nan")))),
     ("before_navigation", BeforeCompactionResult(decline=True)),
+    ("before_navigation", BeforeNavigationResult(summary=BranchSummaryResult(summary="\ud800"))),
 ]
 
 
