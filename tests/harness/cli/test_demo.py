@@ -11,16 +11,20 @@ from restartpoint.cli.demonstration.checks import checks
 from restartpoint.cli.demonstration.commits import last_seq, left_behind, read_recorded
 from restartpoint.cli.demonstration.kill import KillAt, KillingFaults, parse_kill_at
 from restartpoint.cli.demonstration.recovery import all_commits, finish_the_run, look
-from restartpoint.cli.demonstration.scene import Effect, Stage
+from restartpoint.cli.demonstration.scene import Backend, Effect, Stage
 from restartpoint.cli.inspection import Inspection
+from restartpoint.cli.words import entry_words
 from restartpoint.contract import Entry
 from tests.harness.cli.stage import call
 
-BACKENDS = ["jsonl", "sqlite"]
+BACKENDS: list[Backend] = ["jsonl", "sqlite"]
 
 
+@pytest.mark.covers("ST-0.5-01")
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_a_run_killed_inside_the_unsafe_tool_is_finished_and_the_tool_ran_once(backend: str, tmp_path: Path) -> None:
+def test_a_run_killed_inside_the_unsafe_tool_is_finished_and_the_tool_ran_once(
+    backend: Backend, tmp_path: Path
+) -> None:
     folder = tmp_path / "kept"
     result = call("demo", "--backend", backend, "--keep", str(folder))
     assert (result.exit_code, result.stderr) == (0, "")
@@ -33,6 +37,13 @@ def test_a_run_killed_inside_the_unsafe_tool_is_finished_and_the_tool_ran_once(b
     assert "Every commit (14)" in story
     assert "FAILED" not in story
     assert [path.name for path in (folder / "scratch").iterdir()] == ["note-1.txt"]
+    reserved = re.search(r"(\w{6}) for the result of write_notes", story)
+    final = anyio.run(look, Stage(folder), backend)
+    assert reserved is not None
+    assert final is not None
+    assert final.entries[2].id.endswith(reserved[1])
+    results = [entry_words(entry)[1].partition(":")[0] for entry in final.entries[2:4]]
+    assert results == ["write_notes (error)", "read_notes"]
     pids = {effect.pid for effect in Stage(folder).effects()}
     assert len(pids) == 2
     assert call("inspect", str(folder / "sessions" / f"demo.{backend}")).exit_code == 0

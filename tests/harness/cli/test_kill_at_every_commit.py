@@ -5,14 +5,18 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import anyio
+import msgspec
 import pytest
 
 from restartpoint.cli.demonstration.checks import checks
+from restartpoint.cli.demonstration.commits import CommitRecord, read_recorded
 from restartpoint.cli.demonstration.recovery import all_commits, finish_the_run, look
 from restartpoint.cli.demonstration.scene import Backend, Stage
+from restartpoint.cli.inspection import Inspection
+from restartpoint.contract import encode_json
 
 ROOT = Path(__file__).resolve().parents[3]
 MORE_THAN_A_RUN_HAS = 40
@@ -52,24 +56,55 @@ async def finished_coherently(stage: Stage, backend: Backend) -> list[str]:
     return [f"{check.claim}: {check.objection}" for check in checks(final, stage.effects()) if not check.holds]
 
 
+def registers_after(commits: list[CommitRecord]) -> dict[tuple[str, str], Any]:
+    """What the registers hold after these commits, and nothing more."""
+    held: dict[tuple[str, str], Any] = {}
+    for write in (write for commit in commits for write in commit.writes if write["kind"] == "register"):
+        cell = (str(write["namespace"]), str(write["key"]))
+        if write["op"] == "set":
+            held[cell] = write["value"]
+        else:
+            held.pop(cell, None)
+    return held
+
+
+def registers_in(found: Inspection | None) -> dict[tuple[str, str], Any]:
+    registers = () if found is None else found.registers
+    return {
+        (register.namespace.name, register.key): msgspec.json.decode(encode_json(register.value))
+        for register in registers
+    }
+
+
+@pytest.fixture
+def whole_run(zygote: Zygote, tmp_path: Path, backend: str) -> list[CommitRecord]:
+    """The commits of a run that nobody kills; the counted clock makes every run the same."""
+    stage = Stage(tmp_path / "whole")
+    stage.folder.mkdir()
+    assert zygote.ended(stage.folder, backend, str(MORE_THAN_A_RUN_HAS)) == "exit 0"
+    return read_recorded(stage.commits)
+
+
 @pytest.mark.timeout(120)
+@pytest.mark.covers("ST-0.1-01", "ST-0.4-06", "ST-0.5-03", "ST-0.3-10")
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("suffix", ["-", "+", ""], ids=["before", "after", "told"])
-def test_no_kill_around_any_commit_breaks_the_transcript_or_repeats_the_unsafe_tool(
-    zygote: Zygote, tmp_path: Path, backend: str, suffix: str
+def test_a_kill_around_any_commit_leaves_whole_commits_and_the_run_is_finished_without_repeating_the_unsafe_tool(
+    zygote: Zygote, whole_run: list[CommitRecord], tmp_path: Path, backend: str, suffix: str
 ) -> None:
-    name, objections, killed = cast("Backend", backend), [], 0
-    for commit in range(1, MORE_THAN_A_RUN_HAS):
+    name, objections = cast("Backend", backend), []
+    for commit in range(1, len(whole_run) + 1):
         stage = Stage(tmp_path / str(commit))
         stage.folder.mkdir()
-        ended = zygote.ended(stage.folder, backend, f"{commit}{suffix}")
-        if ended == "exit 0":
-            break
-        assert ended == f"signal {signal.SIGKILL}"
-        killed += 1
+        assert zygote.ended(stage.folder, backend, f"{commit}{suffix}") == f"signal {signal.SIGKILL}"
+        survived = commit - 1 if suffix == "-" else commit
         found = anyio.run(look, stage, name)
+        assert registers_in(found) == registers_after(whole_run[:survived])
         objections += [f"{commit}{suffix}: {text}" for text in anyio.run(finished_coherently, stage, name)]
-        made_before = sum(record.process == 1 for record in all_commits(stage, name, found))
-        assert made_before == (commit - 1 if suffix == "-" else commit)
+        assert sum(record.process == 1 for record in all_commits(stage, name, found)) == survived
     assert objections == []
-    assert killed == COMMITS_OF_A_RUN
+
+
+def test_a_run_has_many_commits_to_be_killed_at(zygote: Zygote, tmp_path: Path) -> None:
+    assert zygote.ended(tmp_path, "jsonl", str(MORE_THAN_A_RUN_HAS)) == "exit 0"
+    assert len(read_recorded(Stage(tmp_path).commits)) == COMMITS_OF_A_RUN
