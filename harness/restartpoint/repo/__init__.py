@@ -6,6 +6,7 @@ from restartpoint.repo.memory import MemoryRepository
 from restartpoint.repo.names import check_session_id
 from restartpoint.repo.port import Listing, ReadOnlySession, SessionRef, SessionRepository, Unreadable
 from restartpoint.repo.single import open_session_file
+from restartpoint.repo.sqlite import SqliteRepository
 
 __all__ = [
     "FileRepository",
@@ -15,6 +16,7 @@ __all__ = [
     "ReadOnlySession",
     "SessionRef",
     "SessionRepository",
+    "SqliteRepository",
     "Unreadable",
     "check_session_id",
     "open_session_file",

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import sqlite3
 from os import PathLike
 from pathlib import Path
+from urllib.parse import quote
 
-from restartpoint.errors import CorruptFile, NotBuiltYet, SessionNotFound
+from restartpoint.errors import CorruptFile, SessionNotFound
 from restartpoint.repo.port import ReadOnlySession
 from restartpoint.seams import SystemClock
-from restartpoint.storage.jsonl import JsonlStorage
+from restartpoint.storage import JsonlStorage, SqliteStorage
 
 __all__ = ["open_session_file"]
-
-_SQLITE = b"SQLite format 3\x00"
 
 
 async def open_session_file(path: str | PathLike[str]) -> ReadOnlySession:
@@ -25,19 +25,35 @@ async def open_session_file(path: str | PathLike[str]) -> ReadOnlySession:
         CorruptFile: the file is no session, or cannot be read.
         UnsupportedStorageVersion: a newer program wrote it.
     """
-    file, beginning = _beginning(Path(path))
-    if beginning == _SQLITE:
-        raise NotBuiltYet("1.7", "reading SQLite sessions")
-    return ReadOnlySession(await JsonlStorage.open(file, clock=SystemClock(), read_only=True))
+    file = _resolved(Path(path))
+    clock = SystemClock()
+    if _is_sqlite(file):
+        return ReadOnlySession(await SqliteStorage.open(file, clock=clock, read_only=True))
+    return ReadOnlySession(await JsonlStorage.open(file, clock=clock, read_only=True))
 
 
-def _beginning(path: Path) -> tuple[Path, bytes]:
-    """The file that the path leads to, and its first bytes."""
+def _resolved(path: Path) -> Path:
     try:
-        resolved = path.resolve(strict=True)
-        with resolved.open("rb") as file:
-            return resolved, file.read(len(_SQLITE))
+        return path.resolve(strict=True)
     except FileNotFoundError:
         raise SessionNotFound(str(path)) from None
     except OSError as error:
         raise CorruptFile(str(path), f"the file cannot be opened: {error.strerror}") from error
+
+
+def _is_sqlite(path: Path) -> bool:
+    """Whether SQLite takes the file for a database that holds something.
+
+    SQLite itself has to look: opening and closing the file ourselves would drop the locks of a session that this
+    process has open.
+    """
+    if not path.is_file():
+        return False
+    connection = sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True)
+    try:
+        (version,) = connection.execute("PRAGMA schema_version").fetchone()
+        return bool(version)
+    except sqlite3.DatabaseError as error:
+        return error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_NOTADB
+    finally:
+        connection.close()

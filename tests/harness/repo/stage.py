@@ -3,14 +3,17 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from restartpoint.repo import FileRepository, JsonlRepository, MemoryRepository, SessionRepository
+from restartpoint.repo import FileRepository, JsonlRepository, MemoryRepository, SessionRepository, SqliteRepository
 from tests.harness.session.stage import StandingClock, counted_ids
 
-__all__ = ["FILES", "KINDS", "JsonlRepository", "MakeRepository", "make_files", "maker"]
+__all__ = ["FILES", "KINDS", "MakeRepository", "make_files", "maker"]
 
 MakeRepository = Callable[[], SessionRepository]
 
-FILES: dict[str, type[JsonlRepository]] = {"jsonl": JsonlRepository}
+FILES: dict[str, type[JsonlRepository] | type[SqliteRepository]] = {
+    "jsonl": JsonlRepository,
+    "sqlite": SqliteRepository,
+}
 KINDS = ("memory", *FILES)
 
 

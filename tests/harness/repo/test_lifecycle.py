@@ -140,8 +140,8 @@ async def test_of_the_metadata_that_is_passed_only_the_id_counts(repository: Ses
     reopened = await repository.open(stale)
     assert reopened.metadata == session.metadata
     await reopened.close()
-    reader = await repository.open_read_only(stale)
-    assert reader.metadata == session.metadata
+    async with await repository.open_read_only(stale) as reader:
+        assert reader.metadata == session.metadata
     await repository.delete(stale)
 
 
