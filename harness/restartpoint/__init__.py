@@ -17,7 +17,7 @@ from restartpoint.contract import (
     ToolResult,
 )
 from restartpoint.errors import HarnessClosed, HarnessFault, NotBuiltYet, Rejected, RestartpointError
-from restartpoint.repo import JsonlRepository, MemoryRepository
+from restartpoint.repo import JsonlRepository, MemoryRepository, SqliteRepository
 from restartpoint.runtime import ActionInfo, AgentHarness, AgentLane, HarnessOptions
 from restartpoint.session import Session, SessionTree
 
@@ -46,6 +46,7 @@ __all__ = [
     "RunOutcome",
     "Session",
     "SessionTree",
+    "SqliteRepository",
     "SuspendedOperation",
     "ToolContext",
     "ToolResult",

@@ -1,6 +1,7 @@
 """One file per session: what is in the folder, what is refused, and who else may own a file."""
 
 import os
+import sqlite3
 import stat
 import subprocess
 import sys
@@ -19,7 +20,7 @@ from restartpoint.errors import (
 )  # fmt: skip
 from restartpoint.repo import FileRepository, JsonlRepository
 from tests.harness.repo.stage import make_files
-from tests.harness.session.stage import say
+from tests.harness.session.stage import CONFIGURATION, StandingClock, counted_ids, say
 
 
 async def closed(files: FileRepository, id: str = "s") -> Path:
@@ -253,12 +254,21 @@ async def test_another_process_holds_its_session_until_it_dies(files: FileReposi
 # --- versions ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.covers("ST-2.8-13", "ST-2.8-22")
-async def test_a_newer_jsonl_session_is_refused_and_listed_as_unreadable(root: Path) -> None:
-    files = JsonlRepository(root)
+def make_newer(path: Path) -> None:
+    """Give the session the version that a later program would write."""
+    if path.suffix == ".jsonl":
+        path.write_bytes(path.read_bytes().replace(b'"storageVersion":1', b'"storageVersion":2', 1))
+        return
+    connection = sqlite3.connect(path)
+    connection.execute("UPDATE session SET storage_version = 2")
+    connection.commit()
+    connection.close()
+
+
+async def test_a_newer_session_is_refused_listed_as_unreadable_and_left_as_it_is(files: FileRepository) -> None:
     path = await closed(files)
-    newer = path.read_bytes().replace(b'"storageVersion":1', b'"storageVersion":2', 1)
-    path.write_bytes(newer)
+    make_newer(path)
+    newer = path.read_bytes()
     for attempt in (files.open, files.open_read_only):
         with pytest.raises(UnsupportedStorageVersion) as caught:
             await attempt("s")
@@ -266,3 +276,15 @@ async def test_a_newer_jsonl_session_is_refused_and_listed_as_unreadable(root: P
     listing = await files.list()
     assert (listing.sessions, [unreadable.path for unreadable in listing.unreadable]) == ((), [str(path)])
     assert path.read_bytes() == newer
+
+
+async def test_equal_clocks_and_equal_chance_write_equal_jsonl_bytes(tmp_path: Path) -> None:
+    written: list[bytes] = []
+    for name in ("one", "other"):
+        async with JsonlRepository(tmp_path / name, clock=StandingClock(), ids=counted_ids(StandingClock())) as files:
+            session = await files.create()
+            await session.append_message(say("x"))
+            await session.create_lane("side", None, CONFIGURATION)
+            await session.set_custom_fact("k", {"b": 1, "a": 1.0})
+            written.append(files.path_of(session.metadata.id).read_bytes())
+    assert written[0] == written[1] != b""
