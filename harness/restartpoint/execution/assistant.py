@@ -88,6 +88,7 @@ async def stream_assistant(messages: list[AgentMessage], config: AssistantStream
     Raises:
         AbortRequested, OperationEnded, HarnessClosed, HarnessFault: an adapter was refused before the request began,
             or the harness ended under it.
+        Exception: whatever ``to_provider_messages`` raises; it is trusted computation of the application (§4.8).
     """
     if config.transform_context is not None:
         messages = await config.transform_context(messages, config.signal)
@@ -103,8 +104,8 @@ async def stream_assistant(messages: list[AgentMessage], config: AssistantStream
 
 async def _settled(messages: list[AgentMessage], config: AssistantStreamConfig, stream: _Stream) -> AgentMessage:
     callbacks = RequestCallbacks(emit=stream.emit, before_payload=stream.before_payload, on_response=stream.on_response)
+    request = await _request(messages, config)
     try:
-        request = await _request(messages, config)
         message = await config.request(request, callbacks, config.signal)
     except CONTROL_FLOW:
         raise

@@ -194,7 +194,7 @@ class AgentHarness(AgentLane):
             await self._services.session.create_lane(name, at, self._services.seed)
             self._lanes[name] = self._runner.owner(self._services, name, self._drive, restored=False)
 
-        await self._detached(create)
+        await self._accepted(create)
         self._services.events.publish(LaneCreatedEvent(lane=name, at=at))
         return AgentLane(self._services, self._lanes[name])
 

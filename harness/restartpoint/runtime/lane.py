@@ -192,7 +192,7 @@ class AgentLane:
             transaction = Transaction((InsertUsage(row),))
             return Committed.of(transaction, await mutator.commit(transaction))
 
-        committed = await self._detached(lambda: self._services.session.mutate(self.name, job))
+        committed = await self._accepted(lambda: self._services.session.mutate(self.name, job))
         await bill(self._services.events, self._services.session, self.name, committed.usage)
         return usage_id
 
@@ -286,6 +286,12 @@ class AgentLane:
 
     async def _detached(self, call: Callable[[], Awaitable[T]]) -> T:
         """Run the call in a task that the harness owns; a cancelled caller leaves it running."""
-        promise = self._services.spawn(call)
-        result: T = await promise.wait()
-        return result
+        promise: Promise[T] = self._services.spawn(call)
+        return await promise.wait()
+
+    async def _accepted(self, call: Callable[[], Awaitable[T]]) -> T:
+        """The same for a call that a close before its acceptance rejects as ``Closed``, since nothing was written."""
+        try:
+            return await self._detached(call)
+        except HarnessClosed as error:
+            raise Closed from error

@@ -96,9 +96,10 @@ class Runner:
         self._stopped = error
         for owner in self._owners:
             owner.barrier.close(error)
-            if owner.active is not None:
-                owner.active.work.gate.close(error)
-                owner.active.completion.reject(error)
+            if (active := owner.active) is not None:
+                active.work.gate.close(error)
+                active.completion.reject(error)
+                owner.remove(active)
         for scope in self._scopes:
             scope.cancel()
 

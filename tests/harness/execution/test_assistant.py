@@ -470,13 +470,12 @@ async def test_an_error_after_the_signal_is_an_aborted_response() -> None:
     assert final["stopReason"] == "aborted"
 
 
-async def test_a_conversion_that_fails_is_an_error_response_since_the_request_is_intended_already() -> None:
+async def test_a_conversion_that_fails_is_no_response_since_it_is_computation_of_the_application() -> None:
     def convert(_messages: list[AgentMessage]) -> list[AgentMessage]:
         raise TypeError("no such role")
 
-    final = await stream_assistant(prompt(), configured([], to_provider_messages=convert))
-
-    assert (final["stopReason"], final["errorMessage"]) == ("error", "TypeError: no such role")
+    with pytest.raises(TypeError, match="no such role"):
+        await stream_assistant(prompt(), configured([], to_provider_messages=convert))
 
 
 async def test_a_failing_observer_is_a_defect_and_not_a_failed_response() -> None:

@@ -132,8 +132,17 @@ class FailingStorage(PassingStorage):
         self._fail_at, self._hold_at = fail_at, hold_at
         self.commits = 0
         self.held, self.let_go = anyio.Event(), anyio.Event()
+        self._admitted = anyio.Lock()
 
     async def commit(self, tx: Transaction) -> CommitResult:
+        async with self._admitted:
+            return await self._commit(tx)
+
+    async def close(self) -> None:
+        async with self._admitted:
+            await super().close()
+
+    async def _commit(self, tx: Transaction) -> CommitResult:
         number = self.commits
         self.commits += 1
         if self._fail_at is not None and number >= self._fail_at:
