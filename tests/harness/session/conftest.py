@@ -1,14 +1,15 @@
-"""Every test here runs on asyncio and on trio, over a session in memory."""
+"""Every test of `session` runs on asyncio and on trio, over each backend."""
 
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 
-from restartpoint.repo import MemoryRepository
 from restartpoint.session import Session
-from tests.harness.session.stage import Commits, StandingClock, counted_ids
+from tests.harness.repo.stage import KINDS, maker
+from tests.harness.session.stage import Commits, StandingClock
 
-__all__ = ["anyio_backend", "clock", "commits", "repository", "session"]
+__all__ = ["anyio_backend", "clock", "commits", "session"]
 
 
 @pytest.fixture(params=["asyncio", "trio"])
@@ -21,14 +22,9 @@ def clock() -> StandingClock:
     return StandingClock()
 
 
-@pytest.fixture
-def repository(clock: StandingClock) -> MemoryRepository:
-    return MemoryRepository(clock=clock, ids=counted_ids(clock))
-
-
-@pytest.fixture
-async def session(repository: MemoryRepository) -> AsyncIterator[Session]:
-    async with await repository.create() as session:
+@pytest.fixture(params=KINDS)
+async def session(request: pytest.FixtureRequest, clock: StandingClock, tmp_path: Path) -> AsyncIterator[Session]:
+    async with maker(str(request.param), tmp_path, clock)() as repository, await repository.create() as session:
         yield session
 
 

@@ -37,6 +37,7 @@ from restartpoint.errors import (
     UnknownEntry,
     UnknownTarget,
 )  # fmt: skip
+from restartpoint.repo import MemoryRepository
 from restartpoint.seams import timestamp_of
 from restartpoint.session import Session, SessionMutator, SessionTree
 from tests.harness.session.stage import CONFIGURATION, Commits, StandingClock, assistant, result, say
@@ -138,7 +139,9 @@ async def test_an_append_while_an_operation_is_open_writes_nothing(session: Sess
 
 
 @pytest.mark.covers("ST-0.8-01", "ST-1.4-16")
-async def test_values_pass_through_without_copies(session: Session, commits: Commits) -> None:
+async def test_values_pass_through_without_copies() -> None:
+    session = await MemoryRepository().create()
+    commits = Commits(session)
     message, data = say("x"), say("y")
     first = await session.get_entry(await session.append_message(message))
     second = await session.get_entry(await session.append_custom_entry("note", data))
