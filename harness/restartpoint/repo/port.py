@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AsyncExitStack, contextmanager
 from types import TracebackType
 from typing import Self, TypeAlias
 
@@ -132,10 +132,12 @@ class SessionRepository(ABC):
         """Every session by ascending id, from headers only, and separately what could not be read."""
 
     async def close(self) -> None:
-        """Close every open session; later calls raise ``Closed``."""
+        """Close every open session, the others too when one fails; later calls raise ``Closed``."""
         self._closed = True
-        for session in [session for session in self._open.values() if session is not None]:
-            await session.close()
+        async with AsyncExitStack() as closing:
+            for session in self._open.values():
+                if session is not None:
+                    closing.push_async_callback(session.close)
 
     async def __aenter__(self) -> Self:
         return self

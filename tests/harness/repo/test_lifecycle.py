@@ -1,10 +1,24 @@
 """Create, open, list, delete on every kind of repository: one open owner per session id."""
 
+from collections.abc import Sequence
+from typing import Protocol
+
 import anyio
 import anyio.lowlevel
 import pytest
 
-from restartpoint.contract import LANE_LEAF, LANE_STATE, NAMESPACES, UNSET, LaneState, SessionMetadata
+from restartpoint.contract import (
+    FACT_LABEL,
+    LANE_LEAF,
+    LANE_STATE,
+    NAMESPACES,
+    UNSET,
+    Entry,
+    LaneState,
+    Namespace,
+    Register,
+    SessionMetadata,
+)  # fmt: skip
 from restartpoint.errors import (
     Closed,
     InvalidSessionId,
@@ -16,8 +30,8 @@ from restartpoint.errors import (
 )  # fmt: skip
 from restartpoint.repo import SessionRepository
 from restartpoint.seams import timestamp_of
-from restartpoint.session import Session
-from tests.harness.session.stage import StandingClock, say
+from restartpoint.session import Session, SessionMutator
+from tests.harness.session.stage import Commits, StandingClock, say
 
 
 @pytest.mark.covers("ST-2.8-02", "ST-2.3-12", "ST-1.4-19")
@@ -200,6 +214,40 @@ async def test_closing_the_repository_closes_its_sessions_and_refuses_everything
         with pytest.raises(Closed):
             await use("s")
     await repository.close()
+
+
+class Reader(Protocol):
+    """What a session, a mutator and a reader have in common (§2.8)."""
+
+    async def get_entries(self, ids: Sequence[str]) -> dict[str, Entry]: ...
+
+    async def get_register(self, namespace: Namespace[str], key: str) -> Register[str] | None: ...
+
+    async def list_registers(self, namespace: Namespace[str], key_prefix: str = "") -> list[Register[str]]: ...
+
+
+@pytest.mark.covers("ST-2.8-04", "ST-1.1-09")
+async def test_a_session_a_mutator_and_a_reader_read_alike(repository: SessionRepository) -> None:
+    session = await repository.create(id="s")
+    entry = await session.append_message(say("x"))
+    results = Commits(session)
+    for label in ("first", "second"):
+        await session.set_label(entry, label)
+
+    async def check(reader: Reader) -> None:
+        assert (await reader.get_entries([entry, "unknown"])).keys() == {entry}
+        register = await reader.get_register(FACT_LABEL, entry)
+        assert register == Register(namespace=FACT_LABEL, key=entry, value="second", seq=results.seen[-1][2].first_seq)
+        assert await reader.list_registers(FACT_LABEL, entry[:8]) == [register]
+        assert await reader.get_register(FACT_LABEL, "unknown") is None
+
+    async def job(mutator: SessionMutator) -> None:
+        await check(mutator)
+
+    await check(session)
+    await session.mutate("main", job)
+    async with await repository.open_read_only("s") as reader:
+        await check(reader)
 
 
 @pytest.mark.covers("ST-2.8-21")
