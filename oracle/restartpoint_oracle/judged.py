@@ -68,7 +68,7 @@ class JudgedStorage:
             InvariantViolated: no sound session holds that.
         """
         judge = Judge(state_of_content(await content_of_storage(inner)), check_invariants=check_invariants)
-        judge.check_invariants("the last run of another process")
+        judge.check_everything("the last run of another process")
         return cls(inner, judge)
 
     @property

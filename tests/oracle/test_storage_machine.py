@@ -27,11 +27,11 @@ class Folders:
 
 
 @pytest.mark.slow
-@pytest.mark.covers("ST-1.6-10", "ST-1.4-06", "ST-1.1-08", "ST-0.2-03")
+@pytest.mark.covers("ST-1.6-10", "ST-0.2-03", "ST-1.7-01")
 def test_no_sequence_of_calls_tells_the_backends_from_the_model(tmp_path: Path) -> None:
     runs = int(os.environ.get(LONG, "0"))
     tally = run_storage_machine(
-        Folders(tmp_path).places, runs=runs or 60, steps=60 if runs else 30, derandomize=not runs
+        Folders(tmp_path).places, runs=runs or 40, steps=60 if runs else 25, derandomize=not runs
     )
     assert all(tally[name] for name in RULES)
     assert {name for name in tally if name.startswith("refused with ")} == {

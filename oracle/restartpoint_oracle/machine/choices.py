@@ -18,7 +18,8 @@ _NUMBER = st.integers(0, 1000)
 
 JSON_VALUES: tuple[Any, ...] = (
     None, True, 0, 1, 1.0, -0.0, 0.1, MAX_SAFE_INTEGER, -MAX_SAFE_INTEGER, 1e300, "", "text",
-    "\u2028 \u0000 \U0001f600", [], {}, [[], {}], {"z": 1, "a": [1.0, None]}, {"": {"\u2028": [True]}}, [None, "null", False],
+    "\u2028 \u0000 \U0001f600", [], {}, [[], {}], {"z": 1, "a": [1.0, None]},
+    {"": {"\u2028": [True]}}, [None, "null", False],
 )  # fmt: skip
 """What stands in the free parts of rows; the suite has many more."""
 

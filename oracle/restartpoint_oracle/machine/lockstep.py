@@ -86,7 +86,7 @@ class Lockstep:
     def __init__(self, places: Sequence[Place]) -> None:
         self.state = State.empty()
         self.clock = ManualClock()
-        self._loop = asyncio.Runner()
+        self._loop = asyncio.new_event_loop()
         self._runners = [_Runner(place, self._run(self._create(place, METADATA))) for place in places]
         self.state = self._applied(FIRST_TRANSACTION)
 
@@ -248,7 +248,7 @@ class Lockstep:
         async def run() -> T:
             return await awaitable
 
-        return self._loop.run(run())
+        return self._loop.run_until_complete(run())
 
 
 def _expected(tx: Transaction) -> list[ModelExpectation]:

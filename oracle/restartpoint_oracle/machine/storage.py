@@ -13,7 +13,14 @@ from typing import Any
 import hypothesis
 from hypothesis import HealthCheck, Phase
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 
 from restartpoint.contract import NAMESPACES, BranchScan, EntryCursor
 from restartpoint_oracle.errors import LockstepBroken
@@ -41,6 +48,7 @@ class StorageMachine(RuleBasedStateMachine):
         self._new_places = new_places
         self._tally = tally
         self._transactions = 0
+        self._fresh = False  # whether something was committed since the storages were opened
         self.lockstep: Lockstep | None = None
 
     @property
@@ -57,19 +65,22 @@ class StorageMachine(RuleBasedStateMachine):
     @rule(data=_DATA, times=st.integers(1, 3))
     def commit(self, data: st.DataObject, times: int) -> None:
         """Several writes that are all legal."""
+        self._fresh = True
         for _ in range(times):
             self._tally["commit"] += 1
             self._transactions += 1
             self._all.commit(data.draw(transactions(self._all.state, self._transactions)))
 
-    @rule(data=_DATA, kind=st.sampled_from(REFUSALS))
-    def refuse(self, data: st.DataObject, kind: str) -> None:
-        """One write, or an expectation, that is not."""
+    @rule(data=_DATA, first=st.integers(0, len(REFUSALS) - 1), times=st.integers(1, 3))
+    def refuse(self, data: st.DataObject, first: int, times: int) -> None:
+        """One write, or an expectation, that is not; a few kinds after each other."""
         self._tally["refuse"] += 1
-        self._transactions += 1
-        offence: Refusal = data.draw(refused(kind, self._all.state, self._transactions))
-        error = self._all.refuse(offence.tx, no_json=offence.kind == "json")
-        self._tally[f"refused with {error}"] += 1
+        for position in range(first, first + times):
+            self._transactions += 1
+            kind = REFUSALS[position % len(REFUSALS)]
+            offence: Refusal = data.draw(refused(kind, self._all.state, self._transactions))
+            error = self._all.refuse(offence.tx, no_json=offence.kind == "json")
+            self._tally[f"refused with {error}"] += 1
 
     @rule(data=_DATA)
     def scan_branch(self, data: st.DataObject) -> None:
@@ -129,16 +140,20 @@ class StorageMachine(RuleBasedStateMachine):
         self._tally["get_entries"] += 1
         self._all.exactly(data.draw(id_lists(self._ids())))
 
+    @precondition(lambda self: self._fresh)
     @rule()
     def reopen(self) -> None:
         """Close and open."""
         self._tally["reopen"] += 1
+        self._fresh = False
         self._all.reopen()
 
+    @precondition(lambda self: self._fresh)
     @rule(torn=st.floats(0, 1))
     def crash(self, torn: float) -> None:
         """Die without closing, in the middle of one more write."""
         self._tally["crash"] += 1
+        self._fresh = False
         self._all.crash(torn)
 
     @rule(by_ms=st.integers(1, 100_000))
@@ -164,11 +179,12 @@ class StorageMachine(RuleBasedStateMachine):
 
 
 def run_storage_machine(
-    new_places: Callable[[], Sequence[Place]], *, runs: int, steps: int, derandomize: bool = True
+    new_places: Callable[[], Sequence[Place]], *, runs: int, steps: int, derandomize: bool = True, shrink: bool = True
 ) -> Counter[str]:
     """How often each rule and each refusal happened in so many runs of so many steps.
 
     ``derandomize`` makes the runs the same every time; without it each call explores others.
+    ``shrink`` looks for the shortest run that fails, which takes some time.
 
     Raises:
         LockstepBroken: a backend answered otherwise than the model, or a rule never ran; Hypothesis has shortened it.
@@ -180,7 +196,7 @@ def run_storage_machine(
         derandomize=derandomize,
         deadline=None,
         database=None,
-        phases=(Phase.explicit, Phase.generate, Phase.shrink),
+        phases=(Phase.generate, Phase.shrink) if shrink else (Phase.generate,),
         suppress_health_check=list(HealthCheck),
     )
 

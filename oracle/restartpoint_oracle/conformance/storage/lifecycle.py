@@ -97,7 +97,7 @@ class LifecycleChecks:
             done.set()
         equal(torn, [], "reads of two registers that change together")
 
-    @performs("P9", "ST-1.4-23")
+    @performs("P9")
     async def test_p09_a_cancelled_caller_leaves_the_commit_decided(self, bench: StorageBench) -> None:
         for steps in range(12):
             await self._cancel_after(bench, steps)
@@ -128,7 +128,7 @@ class LifecycleChecks:
             await bench.storage.commit(tx)
         equal(len(await bench.storage.get_entries([f"e-{steps}"])), 1, "the entry in the end")
 
-    @performs("P10", "ST-1.4-22")
+    @performs("P1", "P10", "ST-1.4-05")
     async def test_p10_after_an_uncertain_write_nothing_more_is_accepted(self, bench: StorageBench) -> None:
         points: tuple[FaultPoint, ...] = ("commit.before_write", "commit.after_write")
         for number, point in enumerate(points):

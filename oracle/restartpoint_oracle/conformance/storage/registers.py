@@ -70,7 +70,7 @@ class RegisterChecks:
             RegisterDelete(FACT_LABEL, "absent"), expectations=(Expectation(FACT_LABEL, "absent", None),)
         )
 
-    @performs("P6", "P15", "ST-1.4-02")
+    @performs("P6", "P15")
     async def test_p06_every_namespace_holds_its_values(self, bench: StorageBench) -> None:
         for name, values in REGISTER_SAMPLES.items():
             namespace = NAMESPACES[name]
@@ -102,7 +102,7 @@ class RegisterChecks:
         found = [register.key for register in await bench.storage.list_registers(FACT_CUSTOM)]
         equal(found, sorted(_KEYS), "the keys in order")
 
-    @performs("P11", "ST-1.5-05", "ST-1.5-20")
+    @performs("P11", "ST-1.5-20")
     async def test_p11_a_prefix_is_taken_literally(self, bench: StorageBench) -> None:
         await bench.commit(*(RegisterSet(FACT_CUSTOM, key, position) for position, key in enumerate(_KEYS)))
         for again in range(2):
@@ -130,7 +130,7 @@ class RegisterChecks:
         leaf = await bench.storage.get_register(LANE_LEAF, "main")
         holds(leaf is not None and leaf.value is None, "the leaf of a fresh lane is null, not absent")
 
-    @performs("ST-1.5-15")
+    @performs("P6")
     async def test_p06_a_batch_read_answers_in_the_order_of_its_keys(self, bench: StorageBench) -> None:
         await bench.commit(RegisterSet(FACT_CUSTOM, "a", 1), RegisterSet(FACT_CUSTOM, "b", None))
         keys: list[RegisterKey] = [

@@ -28,7 +28,7 @@ _FILTERS: tuple[tuple[EntryType | None, str | None], ...] = (
     (EntryType.MESSAGE, "note"),
     (None, "unknown"),
 )
-_LIMITS = (None, 0, 1, 3)
+_LIMITS = (None, 0, 2)
 
 
 async def _grow(bench: StorageBench) -> None:
@@ -49,7 +49,7 @@ def _branch_scans(bench: StorageBench) -> Iterator[BranchScan]:
         (None, None), (EntryType.COMPACTION, None), (EntryType.MESSAGE, None), (None, "c"), (None, "b-3"),
         (None, "nowhere"), (EntryType.COMPACTION, "g"), (EntryType.COMPACTION, "b"),
     )  # fmt: skip
-    cursors = (None, EntryCursor(seqs["d"]), EntryCursor(seqs["b-2"]), EntryCursor(0), EntryCursor(10_000))
+    cursors = (None, EntryCursor(seqs["d"]), EntryCursor(seqs["b-2"]))
     orders: tuple[Any, ...] = ("newestFirst", "oldestFirst")
     for start, order, stop, kind, cursor, limit in product(
         ("h", "b-4", "a"), orders, stops, _FILTERS, cursors, _LIMITS
@@ -117,7 +117,7 @@ class ScanChecks:
         read = await bench.storage.scan_usage(UsageScan(from_seq=rows[1], to_seq=rows[1]))
         equal([row.seq for row in read], [rows[1]], "one row by its own number")
 
-    @performs("P12", "ST-2.5-12")
+    @performs("P12")
     async def test_p12_an_unknown_start_is_an_error_not_an_empty_answer(self, bench: StorageBench) -> None:
         await _grow(bench)
         for start in ("nowhere", "u-1", ""):
@@ -166,7 +166,7 @@ class ScanChecks:
                 cursor = EntryCursor(page[-1].seq)
             equal(paged, whole, f"{order} in pages of {size}")
 
-    @performs("P12", "ST-2.6-01")
+    @performs("P12")
     async def test_p12_branches_share_their_prefix_and_reopen_unchanged(self, bench: StorageBench) -> None:
         await _grow(bench)
         before = {start: await _texts(bench, start) for start in ("h", "b-4", "other", "g", "b")}
