@@ -2,18 +2,21 @@
 
 import copy
 import shutil
+import sqlite3
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Self
 
 from restartpoint.contract import NAMESPACES, EntryScan, SessionMetadata, UsageScan, encode_json
-from restartpoint.seams import Clock, FaultPoints
+from restartpoint.seams import Clock, FaultPoints, IdGenerator
 from restartpoint.session import first_transaction
-from restartpoint.storage import JsonlStorage, MemoryStorage, SessionData, Storage
+from restartpoint.storage import JsonlStorage, LeaseSettings, MemoryStorage, SessionData, SqliteStorage, Storage
+from restartpoint.storage.sqlite import Hop, InlineHop, default_hop
 from restartpoint_oracle.wire import entry_json, json_text, register_json, usage_json
 
-__all__ = ["BACKENDS", "METADATA", "JsonlPlace", "MemoryPlace", "Place", "dump"]
+__all__ = ["BACKENDS", "METADATA", "JsonlPlace", "MemoryPlace", "Place", "SqlitePlace", "ThreadedSqlitePlace", "dump"]
 
 METADATA = SessionMetadata(id="session-1", created_at=1_700_000_000_000, storage_version=1)
 
@@ -96,7 +99,55 @@ class JsonlPlace(Place):
         return self.path.read_bytes()
 
 
-BACKENDS: dict[str, Callable[[Path], Place]] = {"memory": MemoryPlace, "jsonl": JsonlPlace}
+class SqlitePlace(Place):
+    """The work of the connection is done in place, so that a run is the same every time."""
+
+    hop: Callable[[], Hop] = InlineHop
+
+    @property
+    def path(self) -> Path:
+        return self._folder / "session-1.sqlite"
+
+    async def create(self, *, clock: Clock, faults: FaultPoints) -> Storage:
+        made = self._given(clock)
+        return await SqliteStorage.create(
+            self.path, METADATA, first_transaction(), clock=clock, faults=faults, lease=LEASE, hop=self.hop(), ids=made
+        )
+
+    async def reopen(self, *, clock: Clock, faults: FaultPoints) -> Storage:
+        made = self._given(clock)
+        return await SqliteStorage.open(self.path, clock=clock, faults=faults, lease=LEASE, hop=self.hop(), ids=made)
+
+    def copy(self) -> Self:
+        other = self.another()
+        for suffix in ("", "-wal"):
+            source = self.path.with_name(self.path.name + suffix)
+            if source.exists():
+                shutil.copyfile(source, other.path.with_name(source.name))
+        return other
+
+    def content(self) -> bytes:
+        """Every row of every table but the lease, whose owner and fence tell how often the session was opened."""
+        with closing(sqlite3.connect(self.path)) as connection:
+            names = [row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+            tables = sorted(name for name in names if name != "writer_lease")
+            rows = {name: sorted(map(repr, connection.execute(f"SELECT * FROM {name}"))) for name in tables}
+        return repr(rows).encode()
+
+    def _given(self, clock: Clock) -> IdGenerator:
+        drawn = iter(range(10**6))
+        return IdGenerator(clock, lambda size: next(drawn).to_bytes(size, "big"))
+
+
+class ThreadedSqlitePlace(SqlitePlace):
+    """As applications use it: the work of the connection is done on its thread."""
+
+    hop = staticmethod(default_hop)
+
+
+LEASE = LeaseSettings(background=False)
+
+BACKENDS: dict[str, Callable[[Path], Place]] = {"memory": MemoryPlace, "jsonl": JsonlPlace, "sqlite": SqlitePlace}
 
 
 async def dump(storage: Storage) -> bytes:
