@@ -3,6 +3,9 @@
 import pytest
 
 from restartpoint_oracle.conformance import clauses_of
+from restartpoint_oracle.fixtures import effect_log, judged
+
+__all__ = ["effect_log", "judged", "pytest_collection_modifyitems"]
 
 
 @pytest.hookimpl(tryfirst=True)
