@@ -110,7 +110,7 @@ def _print_tree(console: Console, inspection: Inspection, shorten: ShortIds, *, 
     for line in rows if everything else folded(rows, marked):
         match line:
             case Row():
-                text = _entry_line(line, shorten)
+                text = _entry_line(line, shorten, console.width)
                 console.print(_line(console, text, _marks(leaves.get(line.entry.id, []), labels.get(line.entry.id))))
             case Fold(count=count):
                 console.print(_line(console, Text(f"{_indent(line.depth)}   … {count:,} more (--all)", style="dim")))
@@ -121,7 +121,7 @@ def _indent(depth: int, *, opens: bool = False) -> str:
     return "  " + "│ " * (shown - opens) + "├─" * opens
 
 
-def _entry_line(row: Row, shorten: ShortIds) -> Text:
+def _entry_line(row: Row, shorten: ShortIds, width: int) -> Text:
     kind, words = entry_words(row.entry)
     return Text.assemble(
         (_indent(row.depth, opens=row.opens), "dim"),
@@ -129,7 +129,7 @@ def _entry_line(row: Row, shorten: ShortIds) -> Text:
         " ",
         safe_text(kind, longest=60, style="bold"),
         " ",
-        safe_text(words, longest=LONGEST_VALUE),
+        safe_text(words, longest=min(width, LONGEST_VALUE)),
     )
 
 

@@ -10,6 +10,7 @@ import pytest
 from restartpoint.cli.demonstration.checks import checks
 from restartpoint.cli.demonstration.commits import last_seq, left_behind, read_recorded
 from restartpoint.cli.demonstration.kill import KillAt, KillingFaults, parse_kill_at
+from restartpoint.cli.demonstration.process import ChildFailed, run_child
 from restartpoint.cli.demonstration.recovery import all_commits, finish_the_run, look
 from restartpoint.cli.demonstration.scene import Backend, Effect, Stage
 from restartpoint.cli.inspection import Inspection
@@ -70,6 +71,13 @@ def test_the_demo_says_the_same_every_time_apart_from_process_ids() -> None:
     first, second = (re.sub(r"pid \d+", "pid N", call("demo", "--kill-at", "9+").stdout) for _ in range(2))
     assert "pid N" in first
     assert first == second
+
+
+def test_a_child_that_fails_is_no_kill(tmp_path: Path) -> None:
+    folder = tmp_path / "no folder"
+    folder.write_text("")
+    with pytest.raises(ChildFailed, match="ended with code 1"):
+        run_child(Stage(folder), "jsonl", "tool")
 
 
 @pytest.mark.parametrize("text", ["", "0", "-1", "3*", "3--", "three", "tool+", "99999999", "٣"])

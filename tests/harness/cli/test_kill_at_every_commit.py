@@ -105,6 +105,17 @@ def test_a_kill_around_any_commit_leaves_whole_commits_and_the_run_is_finished_w
     assert objections == []
 
 
+@pytest.mark.covers("ST-1.7-19")
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_commit_that_a_process_was_told_of_outlives_its_kill(
+    zygote: Zygote, whole_run: list[CommitRecord], tmp_path: Path, backend: str
+) -> None:
+    assert zygote.ended(tmp_path, backend, "7") == f"signal {signal.SIGKILL}"
+    found = anyio.run(look, Stage(tmp_path), cast("Backend", backend))
+    assert read_recorded(Stage(tmp_path).commits) == whole_run[:7]
+    assert registers_in(found) == registers_after(whole_run[:7])
+
+
 def test_a_run_has_many_commits_to_be_killed_at(zygote: Zygote, tmp_path: Path) -> None:
     assert zygote.ended(tmp_path, "jsonl", str(MORE_THAN_A_RUN_HAS)) == "exit 0"
     assert len(read_recorded(Stage(tmp_path).commits)) == COMMITS_OF_A_RUN
