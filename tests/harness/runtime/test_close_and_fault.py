@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -26,7 +27,7 @@ from restartpoint.providers import ScriptedCall, ScriptedResponse, asks, says
 from tests.harness.runtime.crash import next_life, open_state, prefixes
 from tests.harness.runtime.doubles import Log, Tool
 from tests.harness.runtime.drive import calling, park_at
-from tests.harness.runtime.places import Place, dump
+from tests.harness.runtime.places import MemoryPlace, Place, dump
 from tests.harness.runtime.scenarios import SCENARIOS
 from tests.harness.runtime.stage import Stage, stage_of
 from tests.harness.runtime.storages import FailingStorage
@@ -137,8 +138,8 @@ REJECTING = {"prompt", "resume", "record_usage", "create_lane"}
 
 @pytest.mark.covers("RT-4.8-05", "RT-4.8-06")
 @pytest.mark.parametrize("name", CALLS)
-async def test_calls_after_a_close_are_refused(name: str, place: Place, log: Log) -> None:
-    stage = stage_of(SCENARIOS["text"], place, log)
+async def test_calls_after_a_close_are_refused(name: str, tmp_path: Path, log: Log) -> None:
+    stage = stage_of(SCENARIOS["text"], MemoryPlace(tmp_path), log)
     async with stage.open() as harness:
         await harness.prompt("go")
         await harness.close()
@@ -188,8 +189,8 @@ async def test_a_failed_commit_stops_the_harness_and_keeps_what_was_committed(
 
 @pytest.mark.covers("RT-4.8-02", "RT-4.8-01")
 @pytest.mark.parametrize("name", CALLS)
-async def test_every_later_call_gets_the_fault(name: str, place: Place, log: Log) -> None:
-    stage = stage_of(SCENARIOS["text"], place, log)
+async def test_every_later_call_gets_the_fault(name: str, tmp_path: Path, log: Log) -> None:
+    stage = stage_of(SCENARIOS["text"], MemoryPlace(tmp_path), log)
     stage.wrap = wrapping([], fail_at=2)
     async with stage.open() as harness:
         with pytest.raises(HarnessFault):

@@ -19,6 +19,13 @@ from tests.harness.runtime.stage import Stage, stage_of
 
 MakeStage = Callable[[Scenario], Stage]
 
+
+@pytest.fixture
+def backend() -> str:
+    """Drive knows nothing of storage; the matrices below say where they run elsewhere."""
+    return "memory"
+
+
 DETAILS: dict[str, set[str]] = {
     "before_run": {"runId"},
     "before_resume": {"operationKind"},
@@ -82,12 +89,13 @@ async def test_each_step_parks_once_with_its_details_and_nothing_happens_meanwhi
 
 
 @pytest.mark.covers("TIER-X-02", "TEST-R1-01", "RT-5.1-21", "RT-4.2-02")
-async def test_both_drives_leave_the_same_bytes(scenario: Scenario, backend: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["jsonl", "sqlite"])
+async def test_both_drives_leave_the_same_bytes(scenario: Scenario, kind: str, tmp_path: Path) -> None:
     contents = []
     for drive in ("automatic", "manual"):
         folder = tmp_path / drive
         folder.mkdir()
-        stage = stage_of(scenario, BACKENDS[backend](folder), Log())
+        stage = stage_of(scenario, BACKENDS[kind](folder), Log())
         stage.check_invariants = False
         async with stage.open(**scenario.options, drive=drive) as harness, calling(harness.prompt("go")) as run:
             await harness.run_to_completion()
@@ -97,11 +105,17 @@ async def test_both_drives_leave_the_same_bytes(scenario: Scenario, backend: str
 
 
 @pytest.mark.covers("RACE-13a", "TEST-R2-05", "RT-4.7-02", "RT-4.2-04")
-@pytest.mark.parametrize("name", ["text", "one tool", "two tools side by side", "blocked", "provider error"])
+@pytest.mark.parametrize(
+    "name, kind",
+    [
+        *((name, "memory") for name in ("text", "two tools side by side", "blocked", "provider error")),
+        *(("one tool", kind) for kind in BACKENDS),
+    ],
+)
 async def test_close_at_any_parked_step_leaves_the_committed_prefix_and_the_run_can_be_resumed(
-    name: str, place: Place
+    name: str, kind: str, tmp_path: Path
 ) -> None:
-    scenario = SCENARIOS[name]
+    scenario, place = SCENARIOS[name], BACKENDS[kind](tmp_path)
     for position in range(len(scenario.actions)):
         stage = stage_of(scenario, place.another(), Log())
         stage.check_invariants = False
