@@ -180,7 +180,7 @@ BROKEN: list[tuple[str, Callable[[], State]]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.covers("INV-12", "INV-13", "INV-15")
+@pytest.mark.covers("INV-12", "INV-13", "INV-15", "ST-0.3-04")
 @pytest.mark.parametrize("scenario", scenarios.SCENARIOS)
 def test_every_invariant_holds_before_and_after_every_commit(scenario: Callable[[], Walk]) -> None:
     walk = scenario()

@@ -23,6 +23,7 @@ from restartpoint.errors import InvalidOptions
 WRONG_COUNTS: list[Any] = [-1, 1.5, True, None, "1", float("nan"), MAX_SAFE_INTEGER + 1]
 
 
+@pytest.mark.covers("ST-0.7-12")
 @pytest.mark.parametrize("count", WRONG_COUNTS)
 @pytest.mark.parametrize("field", ["max_retries", "base_delay_ms"])
 def test_a_retry_number_must_be_a_safe_integer_that_is_not_negative(field: str, count: Any) -> None:

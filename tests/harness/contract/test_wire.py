@@ -119,7 +119,7 @@ def test_a_write_has_exactly_these_bytes(write: Write, text: str) -> None:
     assert encode_json(write_to_wire(write, 3, 9)) == text.encode()
 
 
-@pytest.mark.covers("ST-1.1-13", "ST-1.1-15", "ST-1.1-12")
+@pytest.mark.covers("ST-1.1-13", "ST-1.1-15", "ST-1.1-12", "ST-1.1-11")
 @pytest.mark.parametrize(
     "row, text",
     [

@@ -61,7 +61,7 @@ async def test_the_default_id_is_minted_now_and_metadata_holds_only_what_was_giv
     assert (full.metadata.storage_version, full.metadata.store_generation) == (1, 1)
 
 
-@pytest.mark.covers("ST-2.8-01", "ST-2.8-03", "ST-2.8-15")
+@pytest.mark.covers("ST-2.8-01", "ST-2.8-03", "ST-2.8-15", "ST-1.7-69")
 async def test_a_closed_session_opens_again_with_everything_it_held(repository: SessionRepository) -> None:
     async with await repository.create(id="s", cwd="/x") as first:
         entry = await first.append_message(say("x"))
@@ -192,6 +192,7 @@ async def test_an_id_that_is_no_file_name_is_refused_everywhere(repository: Sess
     assert (await repository.list()).sessions == ()
 
 
+@pytest.mark.covers("ST-1.5-12")
 async def test_a_session_reads_and_refuses_after_its_close(repository: SessionRepository) -> None:
     session = await repository.create()
     await session.close()
@@ -199,6 +200,10 @@ async def test_a_session_reads_and_refuses_after_its_close(repository: SessionRe
         await session.get_leaf_id()
     with pytest.raises(Closed):
         await session.append_message(say("x"))
+    assert not {name for name in dir(session) if "open" in name}
+    again = await repository.open(session.metadata.id)
+    assert again is not session
+    assert await again.get_leaf_id() is None
 
 
 async def test_closing_the_repository_closes_its_sessions_and_refuses_everything(repository: SessionRepository) -> None:

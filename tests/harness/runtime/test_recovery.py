@@ -283,7 +283,7 @@ def watch_states(stage: Stage) -> list[RunState]:
     return states
 
 
-@pytest.mark.covers("RT-4.5-T28", "RT-4.5-12", "RT-3.2-13")
+@pytest.mark.covers("RT-4.5-T28", "RT-4.5-12", "RT-3.2-13", "ST-1.2-06")
 async def test_at_the_cap_the_run_fails_under_the_reserved_ids(place: Place) -> None:
     stage = next_life(await with_attempts(place, 1), [says("never asked")])
     async with stage.open() as harness:
@@ -338,7 +338,7 @@ async def test_crashes_use_the_attempts_up_to_the_cap(place: Place) -> None:
 # --- recovery of recovery ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.covers("TIER-A-12", "RT-4.5-06", "RT-3.2-02")
+@pytest.mark.covers("TIER-A-12", "RT-4.5-06", "RT-3.2-02", "ST-1.8-04")
 @pytest.mark.parametrize(
     "mode, first",
     [

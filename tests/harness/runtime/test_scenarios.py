@@ -67,7 +67,7 @@ async def test_an_ended_run_leaves_no_register_of_its_own(scenario: Scenario, st
         assert (last.operation_id, last.leaf_id) == (outcome.run_id, outcome.leaf_id)
 
 
-@pytest.mark.covers("RT-3.7-01", "TIER-X-06", "RT-3.13-10")
+@pytest.mark.covers("RT-3.7-01", "TIER-X-06", "RT-3.13-10", "ST-1.6-02")
 async def test_every_response_is_committed_with_its_usage_and_the_decision(
     scenario: Scenario, tmp_path: Path, log: Log
 ) -> None:
@@ -91,7 +91,7 @@ async def test_every_response_is_committed_with_its_usage_and_the_decision(
     assert stats.usage == sum_usage(row.usage for row in rows)
 
 
-@pytest.mark.covers("RT-3.1-05", "RT-3.13-13", "RT-3.1-08")
+@pytest.mark.covers("RT-3.1-05", "RT-3.13-13", "RT-3.1-08", "ST-1.3-05")
 async def test_meta_and_result_are_set_once_and_prompts_never_wait(
     scenario: Scenario, tmp_path: Path, log: Log
 ) -> None:

@@ -14,7 +14,7 @@ def public(kind: type) -> set[str]:
     return {name for name in vars(kind) if not name.startswith("_")}
 
 
-@pytest.mark.covers("ST-1.5-01", "ST-1.5-13", "ST-0.3-06")
+@pytest.mark.covers("ST-1.5-01", "ST-1.5-13", "ST-0.3-06", "ST-0.6-05")
 def test_commit_is_the_only_write_and_no_query_crosses_namespaces_or_reads_a_log() -> None:
     assert public(Storage) == {"metadata", "commit", "close", *READS}
 

@@ -76,7 +76,7 @@ class LifecycleChecks:
         equal(stamps, sorted(stamps), "the timestamps in commit order")
         await bench.holds_exactly_what_was_committed()
 
-    @performs("P1", "P9")
+    @performs("P1", "P9", "ST-0.2-09")
     async def test_p01_readers_see_whole_transactions(self, bench: StorageBench) -> None:
         await bench.commit(RegisterSet(FACT_LABEL, "k", "-1"), RegisterSet(FACT_CUSTOM, "k", -1))
         torn: list[object] = []

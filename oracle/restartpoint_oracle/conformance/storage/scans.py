@@ -67,7 +67,7 @@ def _structure(found: JsonObject) -> JsonObject:
 class ScanChecks:
     """Checks of the queries over entries and the ledger."""
 
-    @performs("P12", "ST-1.5-06", "ST-1.5-23")
+    @performs("P12", "ST-1.5-06", "ST-1.5-23", "ST-2.5-02", "ST-2.6-01")
     async def test_p12_branch_scans_select_what_a_naive_reading_selects(self, bench: StorageBench) -> None:
         await _grow(bench)
         for query in _branch_scans(bench):
