@@ -68,6 +68,7 @@ async def _settle_unknown(work: Work, pending: GenerationEffectPending) -> Curre
         timestamp=work.services.session.clock.now_ms(),
     )
     error = OperationError(code="unknown_outcome", message=texts.UNKNOWN_OUTCOME, details={"attempt": pending.attempt})
+    work.announce.turn_start(pending.context.step_id, recovery=True)
     work.announce.message_start(message)
     work.announce.message_end(message, pending.response_entry_id)
     await _recovery_breakpoint(work, pending, "synthetic_error")
@@ -75,7 +76,9 @@ async def _settle_unknown(work: Work, pending: GenerationEffectPending) -> Curre
     async def decide(current: Current, _: SessionMutator) -> tuple[Transaction, Current]:
         return settle_response(current, same_request(current, pending), message, zero_usage(), error=error)
 
-    return await work.transition(decide)
+    after = await work.transition(decide)
+    work.announce.turn_end(pending.context.step_id, message, [])
+    return after
 
 
 async def _recovery_breakpoint(work: Work, pending: GenerationEffectPending, outcome: str) -> None:

@@ -46,23 +46,26 @@ from restartpoint.session import SessionMutator
 __all__ = ["generate"]
 
 
-async def generate(work: Work, current: Current, generation: Generation) -> Current | RunOutcome:
-    """The state after the step's response is settled, or a suspension when the model is not registered."""
+async def generate(work: Work, current: Current, generation: Generation, *, resumed: bool) -> Current | RunOutcome:
+    """The state after the step's response is settled, or a suspension when the model is not registered.
+
+    ``resumed``: the step was found by an activation, so its turn is shown again.
+    """
     match generation:
         case GenerationReady() as ready:
-            return await _attempt(work, current, ready)
+            return await _attempt(work, current, ready, resumed=resumed)
         case GenerationEffectPending() | GenerationRetryWait():
             raise InvariantBroken(f"run {work.operation_id} has a generation that its task does not own")
         case _ as unreachable:
             assert_never(unreachable)
 
 
-async def _attempt(work: Work, current: Current, ready: GenerationReady) -> Current | RunOutcome:
+async def _attempt(work: Work, current: Current, ready: GenerationReady, *, resumed: bool) -> Current | RunOutcome:
     model = work.services.models.resolve(ready.context.configuration.model)
     if model is None:
         missing = missing_models(work.services, ready.context.configuration)
         return MissingIdentitySuspension(run_id=work.operation_id, leaf_id=current.leaf_id, tools=(), models=missing)
-    work.announce.turn_start(ready.context.step_id)
+    work.announce.turn_start(ready.context.step_id, recovery=resumed)
     options = await _patched_options(work, ready, model)
     after, pending = await _intend(work, ready, model, options)
     message = await request_response(work, after, pending, model, options)

@@ -49,7 +49,7 @@ async def _next_procedure(work: Work, current: Current, *, orphans: bool) -> Cur
         case CheckpointPhase() as checkpoint:
             return await pass_checkpoint(work, current, checkpoint)
         case AssistantPhase(generation=generation):
-            return await generate(work, current, generation)
+            return await generate(work, current, generation, resumed=orphans)
         case ToolsPhase(batch=batch):
             return await run_batch(work, current, batch, orphans=orphans)
         case FailureDrainPhase() as drain:

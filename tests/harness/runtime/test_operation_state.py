@@ -1,0 +1,252 @@
+"""The forms of a run's durable state, read back as JSON from every commit of every scenario (§3.2)."""
+
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+
+from restartpoint import HarnessClosed, RunFailed
+from restartpoint.contract import (
+    OP_STATE,
+    BeforeRequest,
+    BeforeRequestResult,
+    JsonObject,
+    OperationState,
+    RunPhase,
+    StreamOptions,
+)
+from restartpoint.providers import ScriptedCall, asks, says
+from tests.harness.runtime.commits import as_json, phases, written
+from tests.harness.runtime.doubles import Log, Tool
+from tests.harness.runtime.drive import calling, park_at
+from tests.harness.runtime.places import MemoryPlace, Place
+from tests.harness.runtime.scenarios import SCENARIOS, Scenario
+from tests.harness.runtime.stage import Stage, stage_of
+
+CHECKPOINT = {"kind", "continuation", "triggerEntryId"}
+CONTINUATIONS = {"need_assistant": {"kind", "overflowRecoveryUsed"}, "may_finish": {"kind", "includeFinalAssistant"}}
+CALLS = {
+    "planned": {"status", "sourceIndex", "resultEntryId"},
+    "effect_pending": {"status", "sourceIndex", "resultEntryId", "replay"},
+    "completed": {"status", "sourceIndex", "resultEntryId", "terminate"},
+}
+
+
+@pytest.fixture
+def backend() -> str:
+    """The forms are the codec's; that each backend keeps them is what its own tests say."""
+    return "memory"
+
+
+async def played(scenario: Scenario, tmp_path: Path, log: Log) -> Stage:
+    stage = stage_of(scenario, MemoryPlace(tmp_path), log)
+    async with stage.open(**scenario.options) as harness:
+        await harness.prompt("go")
+    return stage
+
+
+def tags(union: Any, field: str = "kind") -> set[str]:
+    return {str(one.__struct_config__.tag) for one in get_args(union) if one.__struct_config__.tag_field == field}
+
+
+@pytest.mark.covers("RT-3.2-01", "RT-3.2-08")
+async def test_there_are_three_kinds_of_state_six_phases_and_nothing_finished(
+    scenario: Scenario, tmp_path: Path, log: Log
+) -> None:
+    stage = stage_of(scenario, MemoryPlace(tmp_path), log)
+    async with stage.open(**scenario.options) as harness:
+        await harness.prompt("go")
+        left = await stage.session.list_registers(OP_STATE)
+    assert tags(OperationState) == {"run", "compaction", "navigation"}
+    assert tags(RunPhase) == {"checkpoint", "assistant", "tools", "compaction", "deferred", "failure_drain"}
+    assert len(left) == (1 if scenario.outcome == "RunDeferred" else 0)
+
+
+@pytest.mark.covers("RT-3.2-05")
+async def test_every_state_of_a_run_has_the_same_fields(scenario: Scenario, tmp_path: Path, log: Log) -> None:
+    states = written(await played(scenario, tmp_path, log), OP_STATE)
+    assert states[0]["latestAssistantEntryId"] is None
+    for state in states:
+        assert state.keys() == {"kind", "control", "settings", "phase", "inbox", "latestAssistantEntryId"}
+        assert (state["kind"], state["control"]) == ("run", {"status": "running"})
+        assert state["settings"] == states[0]["settings"]
+        assert state["settings"].keys() == {"compaction", "steeringMode", "followUpMode", "toolExecution"}
+        assert state["inbox"] == {"steer": [], "followUp": [], "writes": []}
+
+
+@pytest.mark.covers("RT-3.2-07", "RT-3.2-10")
+async def test_every_checkpoint_has_a_trigger_and_one_of_two_continuations(
+    scenario: Scenario, tmp_path: Path, log: Log
+) -> None:
+    stage = await played(scenario, tmp_path, log)
+    found = phases(stage, "checkpoint")
+    assert found[0].keys() == CHECKPOINT | {"skipInboxOnce"}
+    for checkpoint in found:
+        assert checkpoint.keys() - {"skipInboxOnce"} == CHECKPOINT
+        assert checkpoint.get("skipInboxOnce", True) is True
+        continuation = checkpoint["continuation"]
+        assert continuation.keys() == CONTINUATIONS[continuation["kind"]]
+        assert continuation.get("overflowRecoveryUsed", False) is False
+
+
+@pytest.mark.covers("RT-3.2-21", "RT-3.2-23", "RT-3.2-24")
+async def test_a_generation_holds_its_context_and_its_attempt(scenario: Scenario, tmp_path: Path, log: Log) -> None:
+    found = [phase["generation"] for phase in phases(await played(scenario, tmp_path, log), "assistant")]
+    assert [generation["status"] for generation in found[:2]] == ["ready", "effect_pending"]
+    for generation in found:
+        assert generation["context"].keys() == {
+            "stepId", "triggerEntryId", "configuration", "streamOptions", "retryPolicy", "overflowRecoveryUsed",
+        }  # fmt: skip
+        if generation["status"] == "ready":
+            assert generation.keys() == {"status", "context", "nextAttempt"}
+        else:
+            assert generation.keys() == {
+                "status", "context", "attempt", "responseEntryId", "usageId", "intendedOutputLimit", "contextWindow",
+            }  # fmt: skip
+
+
+@pytest.mark.covers("RT-3.2-31", "RT-3.2-32", "RT-3.2-33")
+@pytest.mark.parametrize("name", ["two tools side by side", "sequential by one tool", "genuine length with calls"])
+async def test_a_batch_names_its_calls_by_position_and_never_repeats_their_arguments(
+    name: str, tmp_path: Path, log: Log
+) -> None:
+    stage = await played(SCENARIOS[name], tmp_path, log)
+    batches = [phase["batch"] for phase in phases(stage, "tools")]
+    for batch in batches:
+        assert batch.keys() == {"assistantEntryId", "configuration", "turnId", "calls"}
+        for call in batch["calls"]:
+            assert call.keys() | {"terminate"} == CALLS[call["status"]] | {"terminate"}
+            assert call["sourceIndex"] in (0, 1)
+    seen = {call["status"] for batch in batches for call in batch["calls"]}
+    assert seen == ({"planned", "completed"} if name == "genuine length with calls" else set(CALLS))
+    assert not {"args", "arguments"} & set(keys_in(written(stage, OP_STATE)))
+
+
+def keys_in(value: Any) -> list[str]:
+    """Every key of every object within the value."""
+    if isinstance(value, dict):
+        return [*value, *(key for item in value.values() for key in keys_in(item))]
+    return [key for item in value for key in keys_in(item)] if isinstance(value, list) else []
+
+
+@pytest.mark.covers("AMB-12", "RT-3.2-33")
+async def test_the_index_of_a_call_is_its_place_in_the_whole_content(place: Place, log: Log) -> None:
+    call = ScriptedCall(name="save", arguments={"path": "a"})
+    stage = Stage(place, [asks(call, call, text="first a text"), says("done")], [Tool(name="save", log=log)], log=log)
+    async with stage.open() as harness:
+        await harness.prompt("go")
+        batch = phases(stage, "tools")[0]["batch"]
+        entry = (await stage.session.get_entries([batch["assistantEntryId"]]))[batch["assistantEntryId"]]
+    blocks = as_json(entry.payload)["message"]["content"]
+    assert [one["sourceIndex"] for one in batch["calls"]] == [1, 2]
+    assert [blocks[one["sourceIndex"]]["name"] for one in batch["calls"]] == ["save", "save"]
+
+
+@pytest.mark.covers("RT-3.2-15")
+@pytest.mark.parametrize("name", ["text", "genuine length"])
+async def test_after_a_response_that_ends_the_turn_it_is_the_trigger(name: str, tmp_path: Path, log: Log) -> None:
+    stage = await played(SCENARIOS[name], tmp_path, log)
+    state = written(stage, OP_STATE)[-1]
+    pending = phases(stage, "assistant")[-1]["generation"]
+    assert state["phase"] == {
+        "kind": "checkpoint",
+        "continuation": {"kind": "may_finish", "includeFinalAssistant": True},
+        "triggerEntryId": pending["responseEntryId"],
+    }
+    assert state["latestAssistantEntryId"] == pending["responseEntryId"]
+
+
+CODES = {
+    "provider error": "provider_error",
+    "provider raises": "provider_error",
+    "retryable error at the cap": "retries_exhausted",
+    "overflow by error": "context_overflow",
+    "overflow by length": "context_overflow",
+    "deferred without an id": "deferred_handle_invalid",
+}
+
+
+@pytest.mark.covers("RT-3.2-12", "AMB-47")
+@pytest.mark.parametrize("name", CODES)
+async def test_a_failed_run_says_why_with_ids_and_counts_only(name: str, tmp_path: Path, log: Log) -> None:
+    scenario = SCENARIOS[name]
+    stage = stage_of(scenario, MemoryPlace(tmp_path), log)
+    async with stage.open() as harness:
+        outcome = await harness.prompt("go")
+        last = await harness.get_last_result()
+    assert isinstance(outcome, RunFailed)
+    assert last is not None
+    error = as_json(last)["error"]
+    assert error == as_json(outcome.error) == phases(stage, "failure_drain")[-1]["error"]
+    assert error.keys() == {"code", "message", "details"}
+    assert error["code"] == CODES[name]
+    assert error["details"] == {"entryId": outcome.final_entry_id, "attempt": 1}
+
+
+# --- before_request and the intent ------------------------------------------------------------------------------
+
+
+BASE: StreamOptions = {"maxTokens": 100, "temperature": 1}
+
+
+class Counting:
+    """A before_request handler that asks for one token more each time; what it was given is in ``seen``."""
+
+    def __init__(self, log: Log) -> None:
+        self.log = log
+        self.seen: list[JsonObject] = []
+
+    def __call__(self, event: BeforeRequest) -> BeforeRequestResult:
+        self.log.note("hook before_request")
+        self.seen.append(event.stream_options)
+        return BeforeRequestResult(stream_options={"maxTokens": 10 + len(self.seen)})
+
+
+@pytest.mark.covers("RT-3.2-27", "RT-3.7-T16", "RT-5.6-12", "RT-3.7-02")
+async def test_the_hook_then_the_intent_with_the_composed_limits_then_the_request(place: Place, log: Log) -> None:
+    stage = Stage(place, [says("hello")], log=log)
+    counting = Counting(log)
+    async with stage.open(stream_options=BASE, drive="manual") as harness:
+        harness.hooks.on("before_request", counting)
+        async with calling(harness.prompt("go")):
+            await park_at(harness, "before_request")
+            before = stage.ids.next()
+            await park_at(harness, "assistant_request")
+            pending = phases(stage, "assistant")[-1]["generation"]
+            reserved = [pending["responseEntryId"], pending["usageId"]]
+            assert await stage.session.get_entries(reserved) == {}
+            assert "usage" not in [word for writes in stage.writes for word in writes]
+            await harness.run_to_completion()
+    assert log.lines == [
+        "seed_main", "accept_run", "start_generation", "hook before_request", "intend_assistant", "request 0",
+        "settle_stop", "finish_run",
+    ]  # fmt: skip
+    assert counting.seen == [BASE]
+    assert before < min(reserved)
+    assert stage.writes[stage.names.index("intend_assistant")] == ["set op.state/O"]
+    assert (pending["intendedOutputLimit"], pending["context"]["streamOptions"]) == (11, BASE)
+    assert stage.models.requests[0].request.stream_options == {**BASE, "maxTokens": 11}
+
+
+@pytest.mark.covers("RT-3.2-28", "RT-3.2-29", "RT-5.6-05")
+async def test_a_crash_before_the_intent_repeats_the_hook_from_the_base_and_nothing_else(
+    place: Place, log: Log
+) -> None:
+    stage = Stage(place, [says("hello")], log=log)
+    first, second = Counting(log), Counting(log)
+    async with stage.open(stream_options=BASE, drive="manual") as harness:
+        harness.hooks.on("before_request", first)
+        async with calling(harness.prompt("go")) as run:
+            await park_at(harness, "commit_assistant_intent")
+            await harness.close()
+            with pytest.raises(HarnessClosed):
+                await run.result()
+    again = stage.after_crash(place, [says("hello")], [], log=log)
+    async with again.open(stream_options={"maxTokens": 7}) as harness:
+        harness.hooks.on("before_request", second)
+        await harness.resume()
+    assert first.seen == second.seen == [BASE]
+    assert log.lines == [
+        "seed_main", "accept_run", "start_generation", "hook before_request", "hook before_request",
+        "intend_assistant", "request 0", "settle_stop", "finish_run",
+    ]  # fmt: skip
