@@ -4,19 +4,23 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
+from msgspec.structs import replace
 
 from restartpoint import HarnessClosed, RunFailed
 from restartpoint.contract import (
     OP_STATE,
+    AssistantPhase,
     BeforeRequest,
     BeforeRequestResult,
     JsonObject,
+    NormalizedRetryPolicy,
     OperationState,
     RunPhase,
     StreamOptions,
 )
 from restartpoint.providers import ScriptedCall, asks, says
 from tests.harness.runtime.commits import as_json, phases, written
+from tests.harness.runtime.crash import change_state, open_state
 from tests.harness.runtime.doubles import Log, Tool
 from tests.harness.runtime.drive import calling, park_at
 from tests.harness.runtime.places import MemoryPlace, Place
@@ -40,6 +44,7 @@ def backend() -> str:
 
 async def played(scenario: Scenario, tmp_path: Path, log: Log) -> Stage:
     stage = stage_of(scenario, MemoryPlace(tmp_path), log)
+    stage.check_invariants = False
     async with stage.open(**scenario.options) as harness:
         await harness.prompt("go")
     return stage
@@ -54,6 +59,7 @@ async def test_there_are_three_kinds_of_state_six_phases_and_nothing_finished(
     scenario: Scenario, tmp_path: Path, log: Log
 ) -> None:
     stage = stage_of(scenario, MemoryPlace(tmp_path), log)
+    stage.check_invariants = False
     async with stage.open(**scenario.options) as harness:
         await harness.prompt("go")
         left = await stage.session.list_registers(OP_STATE)
@@ -228,7 +234,31 @@ async def test_the_hook_then_the_intent_with_the_composed_limits_then_the_reques
     assert stage.models.requests[0].request.stream_options == {**BASE, "maxTokens": 11}
 
 
-@pytest.mark.covers("RT-3.2-28", "RT-3.2-29", "RT-5.6-05")
+@pytest.mark.covers("RT-3.2-28", "RT-3.2-27")
+async def test_every_attempt_starts_again_from_the_captured_options(place: Place, log: Log) -> None:
+    """The second attempt is that of a recovery; its hook gets what the first one's got."""
+    stage = Stage(place, [says("hello")], log=log)
+    first, second = Counting(log), Counting(log)
+    async with stage.open(stream_options=BASE, drive="manual") as harness:
+        harness.hooks.on("before_request", first)
+        async with calling(harness.prompt("go")):
+            await park_at(harness, "assistant_request")
+            state = await open_state(harness)
+            await harness.close()
+    assert isinstance(state.phase, AssistantPhase)
+    pending = state.phase.generation
+    context = replace(pending.context, retry_policy=NormalizedRetryPolicy(max_attempts=2, base_delay_ms=1))
+    again = stage.after_crash(place, [says("hello")], [], log=log)
+    await change_state(again, replace(state, phase=AssistantPhase(generation=replace(pending, context=context))))
+    async with again.open(stream_options={"maxTokens": 7}) as harness:
+        harness.hooks.on("before_request", second)
+        await harness.resume()
+    assert first.seen == second.seen == [BASE]
+    assert [phase["generation"].get("attempt") for phase in phases(again, "assistant")] == [None, 2]
+    assert again.models.requests[0].request.stream_options == {**BASE, "maxTokens": 11}
+
+
+@pytest.mark.covers("RT-3.2-29", "RT-5.6-05")
 async def test_a_crash_before_the_intent_repeats_the_hook_from_the_base_and_nothing_else(
     place: Place, log: Log
 ) -> None:
