@@ -9,9 +9,6 @@ from typing import Any
 import pytest
 
 from restartpoint.contract import (
-    FACT_CUSTOM,
-    FACT_LABEL,
-    FACT_NAME,
     LANE_CONFIG,
     LANE_LAST_RESULT,
     LANE_LEAF,
@@ -22,12 +19,15 @@ from restartpoint.contract import (
     PENDING_ENTRY,
     UNSET,
     AssistantPhase,
+    CallEffectPending,
+    CheckpointPhase,
     CustomPayload,
     GenerationEffectPending,
     InsertEntry,
     InsertUsage,
     LaneState,
     MessagePayload,
+    Namespace,
     PendingCustom,
     PendingMessage,
     RegisterDelete,
@@ -129,7 +129,7 @@ async def test_acceptance_writes_prompt_leaf_meta_state_and_lane(one_tool: Stage
     assert isinstance(lane, RegisterSet)
     assert leaf.value == entry.entry.id
     assert meta.key == state.key == meta.value.operation_id
-    assert state.value.phase.kind == "checkpoint"
+    assert isinstance(state.value.phase, CheckpointPhase)
     assert lane.value == LaneState(current_operation_id=meta.key, pending_next_run=[])
 
 
@@ -196,7 +196,7 @@ async def test_a_call_writes_its_arguments_before_its_state_and_its_result_befor
         assert isinstance(phase, ToolsPhase)
         operation, step, index = first.key.split(":")
         assert (operation, step) == (second.key, phase.batch.turn_id)
-        assert phase.batch.calls[int(index)].status == "effect_pending"
+        assert isinstance(phase.batch.calls[int(index)], CallEffectPending)
         assert first.value == {}
         arguments.append(first.key)
     assert len(arguments) == len(set(arguments)) == 4
@@ -254,17 +254,16 @@ async def test_no_commit_of_a_run_deletes_a_register_of_a_lane_or_a_fact(place: 
         await harness.prompt("go")
         assert (await session.get_name(), await session.get_label(entry)) == ("n", "l")
         assert await session.get_custom_fact("k") is None
-        for namespace in (LANE_LEAF, LANE_CONFIG, LANE_STATE):
+        lane_registers: tuple[Namespace[Any], ...] = (LANE_LEAF, LANE_CONFIG, LANE_STATE)
+        for namespace in lane_registers:
             assert [one.key for one in await session.list_registers(namespace)] == ["main", "side"]
     deleted = {write.namespace.name for write in all_writes(stage) if isinstance(write, RegisterDelete)}
     assert deleted == {"op.meta", "op.state", "op.tool_args"}
 
 
 @pytest.mark.covers("ST-1.3-23")
-async def test_only_the_end_of_a_run_writes_the_last_result_and_there_is_one_for_a_lane(
-    place: Place, log: Log
-) -> None:
-    stage = stage_of(SCENARIOS["text"], place, log)
+async def test_only_the_end_of_a_run_writes_the_last_result_and_there_is_one_for_a_lane(place: Place, log: Log) -> None:
+    stage = Stage(place, [says("one"), says("two"), says("three")], log=log)
     async with stage.open() as harness:
         for _ in range(3):
             await harness.prompt("go")
@@ -356,8 +355,6 @@ async def test_content_for_the_next_run_outlives_the_run_during_which_it_was_que
                 Transaction((RegisterSet(PENDING_ENTRY, key, queued), RegisterSet(LANE_STATE, "main", state)))
             )
 
-        on = stage.on_commit
-        stage.on_commit = on
         tool.work = working(lambda: stage.session.mutate("main", enqueue))
         await harness.prompt("go")
         (waiting,) = await stage.session.list_registers(PENDING_ENTRY)
@@ -410,16 +407,12 @@ async def test_a_setter_of_a_lane_overwrites_its_whole_configuration_and_places_
 async def test_terminate_stands_on_the_entry_of_a_result_and_never_in_its_message(tmp_path: Path, log: Log) -> None:
     ending = await run(SCENARIOS["every tool terminates"], MemoryPlace(tmp_path), log)
     ordinary = await run(SCENARIOS["one tool"], MemoryPlace(tmp_path), Log())
-    for stage, expected in ((ending, True), (ordinary, UNSET)):
+    for stage, expected in ((ending, True), (ordinary, False)):
         payloads = [
             write.entry.payload
             for write in all_writes(stage)
             if isinstance(write, InsertEntry) and isinstance(write.entry.payload, MessagePayload)
         ]
         found = {str(payload.message["role"]): payload.terminate for payload in payloads}
-        assert found == {"user": UNSET, "assistant": UNSET, "toolResult": expected}
+        assert found == {"user": False, "assistant": False, "toolResult": expected}
         assert not any("terminate" in payload.message for payload in payloads)
-
-
-def test_the_facts_of_this_file_are_the_three_kinds() -> None:
-    assert {FACT_NAME.name, FACT_LABEL.name, FACT_CUSTOM.name} == {"fact.name", "fact.label", "fact.custom"}
