@@ -9,7 +9,7 @@ import msgspec
 
 from restartpoint.cli.opening import SessionFile
 from restartpoint.cli.operation import Standing, standing_of
-from restartpoint.cli.soundness import lane_problems, ledger_problems, tree_problems
+from restartpoint.cli.soundness import lane_problems, ledger_problems, operation_problems, tree_problems
 from restartpoint.contract import (
     LANE_CONFIG,
     LANE_LAST_RESULT,
@@ -104,6 +104,7 @@ async def inspect_session(file: SessionFile) -> Inspection:
             *tree_problems(entries),
             *ledger_problems(entries, usage, stats),
             *[text for lane in lanes for text in await lane_problems(session, lane.name)],
+            *await operation_problems(session),
         ),
     )
 

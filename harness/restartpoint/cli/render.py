@@ -204,7 +204,9 @@ def _print_registers(console: Console, inspection: Inspection, shorten: ShortIds
             ("/", "dim"),
             safe_text(shorten.within(register.key), longest=80),
             " ",
-            safe_text(shorten.within(value_words(register.value)), longest=LONGEST_VALUE, style="dim"),
+            safe_text(
+                shorten.within(value_words(register.value)[: 4 * LONGEST_VALUE]), longest=LONGEST_VALUE, style="dim"
+            ),
         )
         console.print(_line(console, text))
     _print_rest(console, len(inspection.registers) - len(shown))

@@ -206,6 +206,60 @@ def test_a_database_that_contradicts_itself_is_shown_and_named(database: Path, s
     assert reason in result.stderr
 
 
+def register(namespace: str, key: str, value: object, seq: int = 3) -> bytes:
+    cell = {"kind": "register", "op": "set", "seq": seq, "namespace": namespace, "key": key, "value": value}
+    return json.dumps(cell).encode() + b"\n"
+
+
+META = {
+    "operationId": "o",
+    "lane": "main",
+    "sourceLeafId": None,
+    "startedAt": 1,
+    "intent": {"kind": "run", "promptEntryIds": []},
+}
+
+
+@pytest.mark.parametrize(
+    "line, reason",
+    [
+        (register("lane.leaf", "main", "gone"), "lane.leaf names 'gone', which does not exist"),
+        (register("lane.leaf", "side", None), "lane.config, lane.state is missing"),
+        (b'{"kind":"register","op":"delete","seq":3,"namespace":"lane.leaf","key":"main"}\n', "lane.leaf is missing"),
+        (register("op.meta", "o", META), "op.meta/o belongs to no open operation"),
+        (register("op.tool_args", "o:s:0", {}), "op.tool_args/o:s:0 belongs to no open operation"),
+    ],
+)
+def test_a_file_whose_registers_contradict_each_other_is_shown_and_named(
+    tmp_path: Path, line: bytes, reason: str
+) -> None:
+    path = tmp_path / "it"
+    path.write_bytes(HEADER + FIRST + line)
+    result = call("inspect", str(path))
+    assert result.exit_code == 2
+    assert "Tree (0 entries)" in result.stdout
+    assert reason in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert len(json.loads(call("inspect", "--json", str(path)).stdout)["problems"]) == 1
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"role": {"a": 1}, "content": [7, None, {"type": "text", "text": 9}]},
+        {"role": "assistant", "content": [{"type": "toolCall"}], "stopReason": 7, "errorMessage": [1]},
+        {"role": "toolResult", "toolName": {"a": 1}},
+        {"role": "user", "content": 10**30},
+        {},
+    ],
+)
+def test_messages_of_any_shape_are_shown(tmp_path: Path, message: dict[str, object]) -> None:
+    path = tmp_path / "it"
+    path.write_bytes(HEADER + FIRST + entry(message=message, timestamp=10**17))
+    assert call("inspect", str(path)).exit_code == 0
+    assert len(json.loads(call("inspect", "--json", str(path)).stdout)["entries"]) == 1
+
+
 def test_a_deep_value_within_the_limits_is_shown(tmp_path: Path) -> None:
     path, value = tmp_path / "it", "[" * 500 + "]" * 500
     fact = f'{{"kind":"register","op":"set","seq":3,"namespace":"fact.custom","key":"deep","value":{value}}}\n'
