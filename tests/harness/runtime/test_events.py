@@ -117,8 +117,8 @@ async def test_a_synthetic_response_of_a_recovery(place: Place) -> None:
     async with stage.open() as harness:
         assert isinstance(await harness.resume(), RunFailed)
     assert stage.log.told == [
-        "run_resume again", "turn_start again", "message_start assistant", "message_end assistant", "recover_exhausted_assistant",
-        "entry_added assistant", "usage", "turn_end", "finish_failed", "run_end failed",
+        "run_resume again", "turn_start again", "message_start assistant", "message_end assistant",
+        "recover_exhausted_assistant", "entry_added assistant", "usage", "turn_end", "finish_failed", "run_end failed",
     ]  # fmt: skip
 
 
