@@ -12,6 +12,6 @@ __all__ = ["effect_log", "judged", "pytest_collection_modifyitems"]
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if isinstance(item, pytest.Function) and (clauses := clauses_of(item.function)):
-            requirements = [clause for clause in clauses if clause.startswith(("ST-", "RT-"))]
+            requirements = [clause for clause in clauses if "-" in clause]
             if requirements:
                 item.add_marker(pytest.mark.covers(*requirements))

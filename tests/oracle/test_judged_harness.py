@@ -68,6 +68,7 @@ def effects(log: EffectLog) -> list[str]:
     return [event.kind for event in log.events if isinstance(event, EffectStarted)]
 
 
+@pytest.mark.covers("TIER-B-02", "ST-0.3-11")
 async def test_a_run_with_tools_is_explained_commit_by_commit(
     repository: SessionRepository, judged: Judging, effect_log: EffectLog
 ) -> None:

@@ -27,7 +27,7 @@ class Folders:
 
 
 @pytest.mark.slow
-@pytest.mark.covers("ST-1.6-10", "ST-0.2-03", "ST-1.7-01", "ST-0.2-06")
+@pytest.mark.covers("ST-1.6-10", "ST-9.3-01", "ST-9.1-01", "TIER-X-01")
 def test_no_sequence_of_calls_tells_the_backends_from_the_model(tmp_path: Path) -> None:
     runs = int(os.environ.get(LONG, "0"))
     tally = run_storage_machine(

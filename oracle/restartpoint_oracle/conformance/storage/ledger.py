@@ -35,7 +35,7 @@ class LedgerChecks:
         await bench.reopen()
         await _stats_hold(bench, 4)
 
-    @performs("P13", "ST-1.6-10")
+    @performs("P13")
     async def test_p13_the_total_is_the_exact_left_to_right_sum_after_every_commit(self, bench: StorageBench) -> None:
         costs = (0.1, 0.2, 0.3, 1e16, 1.0, -1e16, 0.7, 1e-9)
         for number, cost in enumerate(costs):
@@ -60,7 +60,7 @@ class LedgerChecks:
         await bench.reopen()
         await bench.holds_exactly_what_was_committed("reopened")
 
-    @performs("P13", "ST-1.6-10")
+    @performs("P13")
     async def test_p13_a_refused_commit_leaves_the_statistics(self, bench: StorageBench) -> None:
         await bench.commit(entry("a", None, message()), usage_row("u-1", usage(1, 0.1)))
         refused = (entry("b", None, message()), usage_row("u-2", usage(1, 0.2)), usage_row("u-1", usage(1)))

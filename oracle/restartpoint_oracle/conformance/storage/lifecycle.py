@@ -189,7 +189,7 @@ class LifecycleChecks:
             await bench.reopen()
             await bench.holds_exactly_what_was_committed(f"closed after {delay} steps")
 
-    @performs("P14", "P15", "ST-1.7-02")
+    @performs("P14", "P15", "ST-1.7-01", "ST-1.7-02")
     async def test_p14_a_reopened_session_is_the_same(self, bench: StorageBench) -> None:
         await bench.holds_exactly_what_was_committed("fresh")
         equal(bench.storage.metadata, METADATA, "the metadata")
