@@ -10,7 +10,7 @@ from tests.harness.runtime.places import Place
 from tests.harness.runtime.scenarios import Scenario
 from tests.harness.runtime.stage import Stage, stage_of
 
-__all__ = ["Prefix", "change_state", "next_life", "open_state", "prefixes", "prefixes_of_resume"]
+__all__ = ["Prefix", "change_state", "keep_copies", "next_life", "open_state", "prefixes", "prefixes_of_resume"]
 
 
 @dataclass(frozen=True, kw_only=True)

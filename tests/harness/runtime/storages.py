@@ -120,6 +120,10 @@ class CountingStorage(PassingStorage):
         self.calls["scan_usage"] += 1
         return await super().scan_usage(query)
 
+    async def get_stats(self) -> SessionStats:
+        self.calls["get_stats"] += 1
+        return await super().get_stats()
+
 
 class FailingStorage(PassingStorage):
     """Raises a fault instead of commit number ``fail_at`` (from 0), and of every later one; nothing is written.
