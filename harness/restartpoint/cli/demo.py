@@ -34,7 +34,7 @@ from restartpoint.errors import RestartpointError
 __all__ = ["register"]
 
 INCOHERENT = 1
-UNUSABLE = 2
+"""The exit code when a claim does not hold, or the demo cannot be played."""
 
 
 class _BackendName(StrEnum):

@@ -9,10 +9,11 @@ from typing import Any
 
 import anyio
 import pytest
+from typer.testing import CliRunner
 
 from restartpoint.contract import EntryScan, LaneConfiguration, ModelIdentity, user_message
 from restartpoint.providers import ScriptedCall, asks, says
-from tests.harness.cli.stage import HOSTILE, PROGRAM, call, commit, open_repository, play_prompt, settle
+from tests.harness.cli.stage import HOSTILE, PROGRAM, application, call, commit, open_repository, play_prompt, settle
 
 BACKENDS = ["jsonl", "sqlite"]
 SIDE = "side \u202e [red]lane"
@@ -77,6 +78,13 @@ def test_no_text_of_the_file_controls_the_terminal_at_any_width(path: Path, colu
     assert result.exit_code == 0
     assert DANGEROUS.findall(result.stdout) == []
     assert DANGEROUS.findall(call("inspect", str(path), "--json").stdout) == []
+
+
+def test_on_a_terminal_nothing_but_colours_is_sent(path: Path) -> None:
+    shown = CliRunner().invoke(application(), ["inspect", str(path)], env={"FORCE_COLOR": "1", "COLUMNS": "80"}).stdout
+    assert "\x1b[1m" in shown
+    assert DANGEROUS.findall(re.sub(r"\x1b\[[0-9;]*m", "", shown)) == []
+    assert "\x1b[31m" not in shown
 
 
 @pytest.mark.parametrize("columns", [40, 80, 120])
