@@ -6,7 +6,7 @@ from typing import Any, get_args
 import pytest
 from msgspec.structs import replace
 
-from restartpoint import HarnessClosed, RunFailed
+from restartpoint import HarnessClosed
 from restartpoint.contract import (
     OP_STATE,
     AssistantPhase,
@@ -24,16 +24,11 @@ from tests.harness.runtime.crash import change_state, open_state
 from tests.harness.runtime.doubles import Log, Tool
 from tests.harness.runtime.drive import calling, park_at
 from tests.harness.runtime.places import MemoryPlace, Place
-from tests.harness.runtime.scenarios import SCENARIOS, Scenario
+from tests.harness.runtime.scenarios import Scenario
 from tests.harness.runtime.stage import Stage, stage_of
 
 CHECKPOINT = {"kind", "continuation", "triggerEntryId"}
 CONTINUATIONS = {"need_assistant": {"kind", "overflowRecoveryUsed"}, "may_finish": {"kind", "includeFinalAssistant"}}
-CALLS = {
-    "planned": {"status", "sourceIndex", "resultEntryId"},
-    "effect_pending": {"status", "sourceIndex", "resultEntryId", "replay"},
-    "completed": {"status", "sourceIndex", "resultEntryId", "terminate"},
-}
 
 
 @pytest.fixture
@@ -111,30 +106,6 @@ async def test_a_generation_holds_its_context_and_its_attempt(scenario: Scenario
             }  # fmt: skip
 
 
-@pytest.mark.covers("RT-3.2-31", "RT-3.2-32", "RT-3.2-33")
-@pytest.mark.parametrize("name", ["two tools side by side", "sequential by one tool", "genuine length with calls"])
-async def test_a_batch_names_its_calls_by_position_and_never_repeats_their_arguments(
-    name: str, tmp_path: Path, log: Log
-) -> None:
-    stage = await played(SCENARIOS[name], tmp_path, log)
-    batches = [phase["batch"] for phase in phases(stage, "tools")]
-    for batch in batches:
-        assert batch.keys() == {"assistantEntryId", "configuration", "turnId", "calls"}
-        for call in batch["calls"]:
-            assert call.keys() | {"terminate"} == CALLS[call["status"]] | {"terminate"}
-            assert call["sourceIndex"] in (0, 1)
-    seen = {call["status"] for batch in batches for call in batch["calls"]}
-    assert seen == ({"planned", "completed"} if name == "genuine length with calls" else set(CALLS))
-    assert not {"args", "arguments"} & set(keys_in(written(stage, OP_STATE)))
-
-
-def keys_in(value: Any) -> list[str]:
-    """Every key of every object within the value."""
-    if isinstance(value, dict):
-        return [*value, *(key for item in value.values() for key in keys_in(item))]
-    return [key for item in value for key in keys_in(item)] if isinstance(value, list) else []
-
-
 @pytest.mark.covers("AMB-12", "RT-3.2-33")
 async def test_the_index_of_a_call_is_its_place_in_the_whole_content(place: Place, log: Log) -> None:
     call = ScriptedCall(name="save", arguments={"path": "a"})
@@ -146,47 +117,6 @@ async def test_the_index_of_a_call_is_its_place_in_the_whole_content(place: Plac
     blocks = as_json(entry.payload)["message"]["content"]
     assert [one["sourceIndex"] for one in batch["calls"]] == [1, 2]
     assert [blocks[one["sourceIndex"]]["name"] for one in batch["calls"]] == ["save", "save"]
-
-
-@pytest.mark.covers("RT-3.2-15")
-@pytest.mark.parametrize("name", ["text", "genuine length"])
-async def test_after_a_response_that_ends_the_turn_it_is_the_trigger(name: str, tmp_path: Path, log: Log) -> None:
-    stage = await played(SCENARIOS[name], tmp_path, log)
-    state = written(stage, OP_STATE)[-1]
-    pending = phases(stage, "assistant")[-1]["generation"]
-    assert state["phase"] == {
-        "kind": "checkpoint",
-        "continuation": {"kind": "may_finish", "includeFinalAssistant": True},
-        "triggerEntryId": pending["responseEntryId"],
-    }
-    assert state["latestAssistantEntryId"] == pending["responseEntryId"]
-
-
-CODES = {
-    "provider error": "provider_error",
-    "provider raises": "provider_error",
-    "retryable error at the cap": "retries_exhausted",
-    "overflow by error": "context_overflow",
-    "overflow by length": "context_overflow",
-    "deferred without an id": "deferred_handle_invalid",
-}
-
-
-@pytest.mark.covers("RT-3.2-12", "AMB-47")
-@pytest.mark.parametrize("name", CODES)
-async def test_a_failed_run_says_why_with_ids_and_counts_only(name: str, tmp_path: Path, log: Log) -> None:
-    scenario = SCENARIOS[name]
-    stage = stage_of(scenario, MemoryPlace(tmp_path), log)
-    async with stage.open() as harness:
-        outcome = await harness.prompt("go")
-        last = await harness.get_last_result()
-    assert isinstance(outcome, RunFailed)
-    assert last is not None
-    error = as_json(last)["error"]
-    assert error == as_json(outcome.error) == phases(stage, "failure_drain")[-1]["error"]
-    assert error.keys() == {"code", "message", "details"}
-    assert error["code"] == CODES[name]
-    assert error["details"] == {"entryId": outcome.final_entry_id, "attempt": 1}
 
 
 # --- before_request and the intent ------------------------------------------------------------------------------
