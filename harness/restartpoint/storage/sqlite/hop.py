@@ -47,10 +47,13 @@ class AiosqliteHop:
 
     def __init__(self) -> None:
         self._thread: _AiosqliteThread | None = None
+        self._starting = anyio.Lock()
 
     async def run(self, work: Callable[[], T]) -> T:
         if self._thread is None:
-            self._thread = await _AiosqliteThread.start()
+            async with self._starting:
+                if self._thread is None:
+                    self._thread = await _AiosqliteThread.start()
         return await self._thread.call(work)
 
     async def close(self) -> None:
@@ -60,7 +63,7 @@ class AiosqliteHop:
 
 
 class _AiosqliteThread(aiosqlite.Connection):
-    """The only place that knows aiosqlite's private entry for calling a function.
+    """The only place that knows aiosqlite's private parts: the entry for calling a function, and the thread.
 
     aiosqlite awaits each statement; a commit needs all of its statements in one call. The thread insists on a
     connection of its own before it serves, so it gets an empty one; the session's connection is opened by the work.
@@ -71,6 +74,8 @@ class _AiosqliteThread(aiosqlite.Connection):
         """A running thread; when the caller is cancelled, none."""
         idle = sqlite3.connect(":memory:", check_same_thread=False)
         thread = cls(lambda: idle, iter_chunk_size=1)
+        # A program that ends without closing must end all the same; SQLite bears being cut off anywhere.
+        thread._thread.daemon = True
         try:
             _ = await thread
         except BaseException:
