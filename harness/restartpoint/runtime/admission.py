@@ -10,11 +10,14 @@ from restartpoint.contract import (
     LANE_STATE,
     PENDING_ENTRY,
     AgentMessage,
+    AssistantPhase,
     BeforeRun,
     CancelRequested,
     CompactionPhase,
     DeferredPhase,
+    GenerationRetryWait,
     JsonObject,
+    JsonValue,
     RunState,
     check_json,
     role_of,
@@ -57,14 +60,24 @@ def checked_messages(
         raise InvalidMessage(lane, "images go with a text; put them into the message's content instead")
     else:
         given = [message] if isinstance(message, dict) else message
+    if not isinstance(given, list | tuple):
+        raise InvalidMessage(lane, f"{type(given).__name__} is neither a text nor a message nor a list of messages")
     for index, each in enumerate(given):
-        if role_of(each) in ("", "assistant", "toolResult"):
+        if not isinstance(each, dict) or role_of(each) in ("", "assistant", "toolResult"):
             raise InvalidMessage(lane, f"message {index} needs a role other than assistant and toolResult")
         try:
             check_json(each, f"message {index}")
         except InvalidJson as error:
             raise InvalidMessage(lane, str(error)) from error
+        if role_of(each) == "user" and not _is_content(each.get("content")):
+            raise InvalidMessage(lane, f"message {index} needs a text or a list of blocks as its content")
     return tuple(given)
+
+
+def _is_content(content: JsonValue) -> bool:
+    if isinstance(content, list):
+        return all(isinstance(block, dict) and isinstance(block.get("type"), str) for block in content)
+    return isinstance(content, str)
 
 
 async def accept_prompt(services: Services, owner: LaneOwner, messages: tuple[AgentMessage, ...]) -> ActiveOperation:
@@ -200,6 +213,8 @@ def _require_built(state: RunState) -> None:
         raise NotBuiltYet("3.2", "fetching a deferred response")
     if isinstance(state.phase, CompactionPhase):
         raise NotBuiltYet("3.9", "compaction inside a run")
+    if isinstance(state.phase, AssistantPhase) and isinstance(state.phase.generation, GenerationRetryWait):
+        raise NotBuiltYet("3.7", "waiting for the next attempt of a request")
 
 
 def _require_next_identities(services: Services, restored: Restored, state: RunState) -> None:

@@ -29,7 +29,7 @@ from restartpoint.contract import (
     ToolExecution,
     Transaction,
 )  # fmt: skip
-from restartpoint.errors import HarnessClosed
+from restartpoint.errors import HarnessClosed, InvalidOptions
 from restartpoint.events import EventBus
 from restartpoint.hooks import Hooks
 from restartpoint.runtime.barrier import Drive
@@ -45,7 +45,9 @@ from restartpoint.runtime.settings import (
     Settings,
     SettingsLine,
     checked_compaction,
+    checked_configuration,
     checked_retry,
+    checked_settings,
     checked_stream_options,
     checked_tools,
 )
@@ -90,10 +92,16 @@ class HarnessOptions:
     blocking: BlockingWork = field(default_factory=ThreadWork)
 
     def seed(self) -> LaneConfiguration:
-        """The configuration that new lanes start with."""
+        """The configuration that new lanes start with.
+
+        Raises:
+            InvalidOptions: a name or a level is not allowed.
+        """
         names = [tool.name for tool in self.tools] if self.active_tool_names is None else self.active_tool_names
-        return LaneConfiguration(
-            model=self.model.identity, thinking_level=self.thinking_level, active_tool_names=list(names)
+        return checked_configuration(
+            LaneConfiguration(
+                model=self.model.identity, thinking_level=self.thinking_level, active_tool_names=list(names)
+            )
         )
 
     def settings(self) -> Settings:
@@ -103,15 +111,19 @@ class HarnessOptions:
             InvalidOptions: a value is not allowed.
             NotBuiltYet: this version cannot honour it.
         """
-        return Settings(
-            tools=checked_tools(self.tools),
-            stream_options=checked_stream_options(self.stream_options or {}),
-            retry=checked_retry(self.retry),
-            compaction=checked_compaction(self.compaction),
-            steering_mode=self.steering_mode,
-            follow_up_mode=self.follow_up_mode,
-            tool_execution=self.tool_execution,
-            resources=self.resources,
+        if self.drive not in ("automatic", "manual"):
+            raise InvalidOptions("drive", f"{self.drive!r} is neither 'automatic' nor 'manual'")
+        return checked_settings(
+            Settings(
+                tools=checked_tools(self.tools),
+                stream_options=checked_stream_options(self.stream_options or {}),
+                retry=checked_retry(self.retry),
+                compaction=checked_compaction(self.compaction),
+                steering_mode=self.steering_mode,
+                follow_up_mode=self.follow_up_mode,
+                tool_execution=self.tool_execution,
+                resources=self.resources,
+            )
         )
 
 

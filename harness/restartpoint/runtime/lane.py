@@ -53,6 +53,7 @@ from restartpoint.runtime.expansion import expanded_skill, expanded_template
 from restartpoint.runtime.owner import ActiveOperation, LaneOwner
 from restartpoint.runtime.promise import Promise
 from restartpoint.runtime.services import Services
+from restartpoint.runtime.settings import checked_configuration
 from restartpoint.session import SessionMutator, SessionTree
 
 __all__ = ["AgentLane"]
@@ -185,6 +186,8 @@ class AgentLane:
             check_json(None if details is UNSET else details, "details")
         except InvalidJson as error:
             raise InvalidMessage(self.name, str(error)) from error
+        if not isinstance(entry_id, str | None):
+            raise InvalidMessage(self.name, "entry_id must be text")
         usage_id = self._services.session.ids.next()
         row = UsageDraft(id=usage_id, usage=usage, adjustment=True, entry_id=or_unset(entry_id), details=details)
 
@@ -268,7 +271,8 @@ class AgentLane:
             register = await mutator.get_register(LANE_CONFIG, self.name)
             if register is None:
                 raise InvariantBroken(f"lane {self.name!r} has no configuration")
-            await mutator.commit(Transaction((RegisterSet(LANE_CONFIG, self.name, change(register.value)),)))
+            changed = checked_configuration(change(register.value))
+            await mutator.commit(Transaction((RegisterSet(LANE_CONFIG, self.name, changed),)))
             return register.value
 
         return await self._detached(lambda: self._services.session.mutate(self.name, job))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
@@ -9,7 +10,7 @@ import anyio
 import anyio.abc
 
 from restartpoint.contract import FaultEvent, HandlerErrorEvent
-from restartpoint.errors import HarnessClosed, HarnessFault, Rejected, SessionError, StorageClosed
+from restartpoint.errors import HarnessClosed, HarnessFault, InvariantBroken, Rejected, SessionError, StorageClosed
 from restartpoint.events import EventBus
 from restartpoint.execution import AbortRequested, OperationEnded
 from restartpoint.hooks import HookFailure
@@ -68,6 +69,11 @@ class Runner:
                 promise.reject(expected)
             except Exception as error:  # noqa: BLE001 - a commit failed, or trusted computation raised (§4.8)
                 promise.reject(self.fault(error))
+            except anyio.get_cancelled_exc_class():
+                if anyio.current_effective_deadline() == -math.inf:
+                    raise
+                # The task group would take it for its own and end the block of the harness without an error.
+                promise.reject(self.fault(InvariantBroken("a tool, provider or hook let a foreign cancellation out")))
             finally:
                 self._scopes.discard(scope)
         if scope.cancelled_caught:

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from restartpoint.contract import (
     AgentTool,
     CompactionSettings,
+    LaneConfiguration,
     QueueMode,
     Resources,
     RetryPolicy,
@@ -26,8 +27,8 @@ from restartpoint.contract import (
 from restartpoint.errors import InvalidJson, InvalidOptions, NotBuiltYet
 
 __all__ = [
-    "NO_COMPACTION", "NO_RESOURCES", "ONE_ATTEMPT", "Settings", "SettingsLine", "checked_compaction", "checked_retry",
-    "checked_stream_options", "checked_tools",
+    "NO_COMPACTION", "NO_RESOURCES", "ONE_ATTEMPT", "Settings", "SettingsLine", "checked_compaction",
+    "checked_configuration", "checked_retry", "checked_settings", "checked_stream_options", "checked_tools",
 ]  # fmt: skip
 
 
@@ -78,11 +79,35 @@ class SettingsLine:
             yield self._current
 
     async def change(self, **fields: object) -> Settings:
-        """Replace fields and return the settings from before."""
+        """Replace fields and return the settings from before.
+
+        Raises:
+            InvalidOptions: a run could not be stored with them; nothing was changed.
+        """
         async with self._lock:
             before = self._current
-            self._current = replace(before, revision=before.revision + 1, **fields)
+            self._current = checked_settings(replace(before, revision=before.revision + 1, **fields))
         return before
+
+
+def checked_settings(settings: Settings) -> Settings:
+    """The settings, when what a run captures of them can be read back from a file."""
+    _check_readable("settings", settings.captured(), RunSettings)
+    return settings
+
+
+def checked_configuration(configuration: LaneConfiguration) -> LaneConfiguration:
+    """The configuration, when it can be read back from a file; a session with another one would never open again."""
+    _check_readable("lane configuration", configuration, LaneConfiguration)
+    return configuration
+
+
+def _check_readable(option: str, value: object, type_: type) -> None:
+    try:
+        check_json(value, option)
+        msgspec.convert(msgspec.to_builtins(value), type_)
+    except (InvalidJson, msgspec.ValidationError) as error:
+        raise InvalidOptions(option, str(error)) from error
 
 
 def checked_retry(policy: RetryPolicy) -> RetryPolicy:
@@ -120,5 +145,8 @@ def checked_tools(tools: Sequence[AgentTool]) -> Mapping[str, AgentTool]:
             raise InvalidOptions("tools", "a tool needs a name")
         if tool.name in by_name:
             raise InvalidOptions("tools", f"two tools are named {tool.name!r}")
+        if tool.replay not in ("never", "safe") or tool.execution_mode not in ("parallel", "sequential"):
+            reason = f"{tool.name!r} needs replay 'never' or 'safe' and execution_mode 'parallel' or 'sequential'"
+            raise InvalidOptions("tools", reason)
         by_name[tool.name] = tool
     return MappingProxyType(by_name)
