@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self, TypeVar, assert_never
 
@@ -74,6 +74,16 @@ class _Runner:
 
     place: Place
     storage: Storage
+    rows: dict[str, bytes] = field(default_factory=dict)
+    """Every entry and ledger row that was ever answered, by id."""
+
+    def remember(self, content: JsonObject) -> None:
+        """Rows are written once: every earlier one is still there and unchanged, whatever the model says (§9.1, 1)."""
+        now = dict(_rows_by_id(content))
+        changed = [key for key, text in self.rows.items() if now.get(key) != text]
+        if changed:
+            raise LockstepBroken(f"{self.place.name} changed or lost rows: {', '.join(changed)}")
+        self.rows = now
 
 
 class Lockstep:
@@ -103,6 +113,11 @@ class Lockstep:
         for runner in self._runners:
             self._run(runner.storage.close())
         self._loop.close()
+
+    @property
+    def remembered(self) -> list[dict[str, bytes]]:
+        """Per place, every entry and ledger row that it answered, by id."""
+        return [dict(runner.rows) for runner in self._runners]
 
     # --- commits ------------------------------------------------------------------------------------------------
 
@@ -198,7 +213,9 @@ class Lockstep:
         """All that is held, the statistics included."""
         expected = content_of_model(self.state)
         for runner in self._runners:
-            self._compare(runner, "everything", expected, self._run(content_of_storage(runner.storage)))
+            found = self._run(content_of_storage(runner.storage))
+            self._compare(runner, "everything", expected, found)
+            runner.remember(found)
 
     # --- losing the process -------------------------------------------------------------------------------------
 
@@ -249,6 +266,15 @@ class Lockstep:
             return await awaitable
 
         return self._loop.run_until_complete(run())
+
+
+def _rows_by_id(content: JsonObject) -> Iterator[tuple[str, bytes]]:
+    for part in ("entries", "usage"):
+        rows = content[part]
+        assert isinstance(rows, list)
+        for row in rows:
+            assert isinstance(row, dict)
+            yield str(row["id"]), wire.json_text(row)
 
 
 def _expected(tx: Transaction) -> list[ModelExpectation]:

@@ -35,7 +35,7 @@ _PREFIXES = (*_KEYS, "a\U0010ffffz", "zz", "\ud7fe", "%", "_", "*", "A")
 class RegisterChecks:
     """Checks of registers."""
 
-    @performs("P6", "ST-1.4-13", "ST-0.3-03")
+    @performs("P6", "ST-1.4-13", "ST-0.3-03", "TIER-X-01")
     async def test_p06_a_set_replaces_a_delete_removes_and_a_later_set_recreates(self, bench: StorageBench) -> None:
         await bench.commit(RegisterSet(FACT_NAME, "", "one"))
         second = await bench.commit(RegisterSet(FACT_NAME, "", "two"))
