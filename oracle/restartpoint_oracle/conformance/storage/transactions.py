@@ -161,7 +161,7 @@ class TransactionChecks:
         await bench.commit(entry("fresh", None, custom()))
         await bench.holds_exactly_what_was_committed()
 
-    @performs("P4", "ST-1.4-12")
+    @performs("P4", "ST-1.4-12", "ST-1.7-63")
     async def test_p04_ids_stay_taken_after_a_reopen(self, bench: StorageBench) -> None:
         await bench.commit(entry("e-1", None, message()), usage_row("u-1", usage(1)))
         await bench.reopen()

@@ -42,6 +42,7 @@ async def test_the_owner_s_id_comes_from_the_injected_generator(path: Path, cloc
     await storage.close()
 
 
+@pytest.mark.covers("ST-0.6-03")
 async def test_an_unexpired_lease_is_respected_and_named(path: Path, clock: HeldClock) -> None:
     async with created(path, clock):
         owner_id, _, expires_at_ms = lease(path)

@@ -62,7 +62,7 @@ async def test_a_refusal_rolls_back(path: Path, clock: HeldClock, connections: C
         assert borders(connections.take()) == ["BEGIN IMMEDIATE", "ROLLBACK"]
 
 
-@pytest.mark.covers("ST-1.7-48", "ST-2.6-12")
+@pytest.mark.covers("ST-1.7-48", "ST-2.6-12", "ST-1.1-08", "ST-1.1-16")
 async def test_entries_and_ledger_rows_are_only_ever_inserted_and_segments_only_ever_grow(
     path: Path, clock: HeldClock, connections: Connections
 ) -> None:
