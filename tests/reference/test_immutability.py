@@ -1,0 +1,88 @@
+"""What commits of the model may change: registers alone, a leaf to a new entry, queued content whole (§0.3, §2.2)."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from restartpoint_reference import TRANSITIONS as T
+from restartpoint_reference import DeleteRegister, InsertEntry, Namespace, SetRegister, State
+from restartpoint_reference.transitions.queues import QueuedId, QueuedMessage
+from tests.reference.scenarios import SCENARIOS, accepted, opened, queues_and_facts
+from tests.reference.walk import Step, Walk, uid, user
+
+FIRST, SECOND, THIRD = uid(300, 1), uid(300, 2), uid(300, 3)
+
+
+def transits(walk: Walk) -> Iterator[tuple[Step, State]]:
+    """Each commit with the state after it."""
+    after = [*(step.before for step in walk.steps[1:]), walk.state]
+    return zip(walk.steps, after, strict=True)
+
+
+@pytest.mark.covers("ST-1.1-10", "ST-1.1-08", "ST-1.1-16", "ST-1.2-09")
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_commits_add_entries_and_rows_and_change_registers_alone(scenario: Callable[[], Walk]) -> None:
+    for step, after in transits(scenario()):
+        for before_rows, after_rows in ((step.before.entries, after.entries), (step.before.usage, after.usage)):
+            for key in before_rows:
+                assert after_rows[key] == before_rows[key], step.commit.name
+        kinds = {type(write).__name__ for write in step.commit.writes}
+        assert kinds <= {"InsertEntry", "InsertUsage", "SetRegister", "DeleteRegister"}
+
+
+@pytest.mark.covers("ST-2.3-04")
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_a_leaf_moves_only_onto_an_entry_of_the_same_commit(scenario: Callable[[], Walk]) -> None:
+    moved = 0
+    for step, _ in transits(scenario()):
+        for write in step.commit.writes:
+            if isinstance(write, SetRegister) and write.namespace is Namespace.LANE_LEAF:
+                inserted = [one.entry.id for one in step.commit.writes if isinstance(one, InsertEntry)]
+                if step.commit.name in ("create_session", "create_lane"):
+                    assert step.before.register(Namespace.LANE_LEAF, write.key) is None
+                else:
+                    assert write.value == inserted[-1], step.commit.name
+                    moved += 1
+    assert moved > 0
+
+
+@pytest.mark.covers("ST-2.2-06", "ST-1.4-11")
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_at_every_boundary_queued_content_is_a_register_or_an_entry_and_never_both(
+    scenario: Callable[[], Walk],
+) -> None:
+    walk = scenario()
+    seen: set[str] = set()
+    for step, after in transits(walk):
+        waiting = set(after.namespaces[Namespace.PENDING_ENTRY])
+        cancelled = {
+            write.key
+            for write in step.commit.writes
+            if isinstance(write, DeleteRegister) and write.namespace is Namespace.PENDING_ENTRY
+        } - after.entries.keys()
+        assert step.commit.name == "cancel_next_run" or not cancelled
+        seen = (seen | waiting) - cancelled
+        for key in seen:
+            assert (key in waiting) != (key in after.entries), step.commit.name
+
+
+def queued() -> Walk:
+    """Three items that wait for the next run."""
+    walk = opened()
+    for key in (FIRST, SECOND, THIRD):
+        walk.take(T["enqueue_next_run"], QueuedMessage(id=key, message=user(key)))
+    return walk
+
+
+@pytest.mark.covers("ST-2.2-07")
+def test_what_was_cancelled_never_becomes_an_entry_and_the_rest_does_under_its_own_id() -> None:
+    walk = queued()
+    walk.take(T["cancel_next_run"], QueuedId(id=SECOND))
+    assert SECOND not in walk.state.namespaces[Namespace.PENDING_ENTRY]
+    walk.take(T["accept_run"], accepted(captured=2))
+    assert [key in walk.state.entries for key in (FIRST, SECOND, THIRD)] == [True, False, True]
+    assert not walk.state.namespaces[Namespace.PENDING_ENTRY]
+
+
+def test_the_scenarios_queue_cancel_and_place() -> None:
+    assert {"enqueue_next_run", "cancel_next_run", "accept_run"} <= set(queues_and_facts().names)
