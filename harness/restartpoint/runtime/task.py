@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from restartpoint.contract import LANE_LAST_RESULT, RunOutcome
-from restartpoint.errors import HarnessClosed, HarnessFault, InvariantBroken
+from restartpoint.errors import HarnessClosed, HarnessFault, InvariantBroken, NotBuiltYet
 from restartpoint.execution import OperationEnded
 from restartpoint.runtime.outcomes import run_outcome
 from restartpoint.runtime.owner import ActiveOperation, LaneOwner
@@ -21,7 +21,12 @@ def start_task(services: Services, owner: LaneOwner, active: ActiveOperation, ac
 
 async def _run(services: Services, owner: LaneOwner, active: ActiveOperation, activation: Activation) -> None:
     try:
-        outcome = await _outcome(services, active, activation)
+        try:
+            outcome = await _outcome(services, active, activation)
+        except NotBuiltYet as refused:  # after a settlement, so that nothing is lost; the run stays open
+            await _remove(services, owner, active)
+            active.completion.reject(refused)
+            return
         active.work.announce.run_end(outcome)
         await _remove(services, owner, active)
     except (HarnessClosed, HarnessFault) as error:

@@ -37,6 +37,7 @@ from restartpoint.contract import (
     GenerationContext,
     GenerationEffectPending,
     GenerationReady,
+    GenerationRetryWait,
     Inbox,
     InsertEntry,
     InsertUsage,
@@ -223,17 +224,21 @@ def settle_response(
     *,
     tools: Sequence[str] | None = None,
     error: OperationError | None = None,
+    retry: GenerationRetryWait | None = None,
     deferred: bool = False,
 ) -> tuple[Transaction, Current]:
-    """T17, T20-T24, T28: response, usage and next state in one commit.
+    """T17, T18, T20-T24, T28: response, usage and next state in one commit.
 
-    ``tools`` are the reserved result ids of the response's calls (T17), ``error`` sends the run to its failure drain
-    (T20, T22, T24, T28), ``deferred`` suspends it (T21); with none of them the run may finish (T23).
+    ``tools`` are the reserved result ids of the response's calls (T17), ``retry`` waits for the next attempt (T18),
+    ``error`` sends the run to its failure drain (T20, T22, T24, T28), ``deferred`` suspends it (T21); with none of
+    them the run may finish (T23).
     """
     response_id = pending.response_entry_id
     write, state = _advance(
         current,
-        _phase_after(pending, message, tools=tools, error=error, deferred=deferred),
+        AssistantPhase(generation=retry)
+        if retry is not None
+        else _phase_after(pending, message, tools=tools, error=error, deferred=deferred),
         latest_assistant_entry_id=response_id,
     )
     writes = (

@@ -26,8 +26,8 @@ from restartpoint.contract import (
     UsageScan,
     zero_usage,
 )
-from restartpoint.errors import LaneBusy, MissingIdentities, NothingToResume
-from restartpoint.providers import ScriptedCall, asks, says
+from restartpoint.errors import LaneBusy, MissingIdentities, NotBuiltYet, NothingToResume
+from restartpoint.providers import ScriptedCall, asks, fails, says
 from tests.harness.runtime.crash import Prefix, change_state, next_life, open_state, prefixes, prefixes_of_resume
 from tests.harness.runtime.doubles import Log, Tool
 from tests.harness.runtime.drive import calling
@@ -471,3 +471,14 @@ async def test_the_end_deletes_argument_registers_that_a_defect_left_behind(plac
             "set lane.lastResult/main", "set lane.state/main",
         ]
     ]  # fmt: skip
+
+
+async def test_a_passing_error_below_the_cap_is_recorded_before_the_unbuilt_wait_is_refused(place: Place) -> None:
+    stage = next_life(await with_attempts(place, 3), [fails("429 too many requests")])
+    async with stage.open() as harness:
+        for _ in range(2):
+            with pytest.raises(NotBuiltYet):
+                await harness.resume()
+        rows = await stage.session.scan_usage(UsageScan())
+    assert stage.log.lines == ["recover_assistant", "intend_assistant", "request 0", "settle_retryable"]
+    assert len(rows) == 1

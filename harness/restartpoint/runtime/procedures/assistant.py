@@ -19,7 +19,7 @@ from restartpoint.contract import (
     Transaction,
     reported_usage,
 )  # fmt: skip
-from restartpoint.errors import InvariantBroken
+from restartpoint.errors import InvariantBroken, NotBuiltYet
 from restartpoint.execution import (
     AbortedUnasked,
     Cancelled,
@@ -34,6 +34,7 @@ from restartpoint.execution import (
     Retryable,
     classify,
     intended_output_limit,
+    not_before_ms,
 )  # fmt: skip
 from restartpoint.runtime.identities import missing_models
 from restartpoint.runtime.procedures.expect import same_ready, same_request
@@ -54,7 +55,9 @@ async def generate(work: Work, current: Current, generation: Generation, *, resu
     match generation:
         case GenerationReady() as ready:
             return await _attempt(work, current, ready, resumed=resumed)
-        case GenerationEffectPending() | GenerationRetryWait():
+        case GenerationRetryWait():
+            raise NotBuiltYet("3.7", "waiting for the next attempt of a request whose failure is recorded")
+        case GenerationEffectPending():
             raise InvariantBroken(f"run {work.operation_id} has a generation that its task does not own")
         case _ as unreachable:
             assert_never(unreachable)
@@ -150,15 +153,27 @@ async def _settle(work: Work, pending: GenerationEffectPending, classified: Clas
                 return settle_response(current, durable, message, usage, deferred=True)
             case Failed(error=error) | Overflow(error=error) | InvalidHandle(error=error):
                 return settle_response(current, durable, message, usage, error=_located(error, pending))
-            case Retryable():
-                raise InvariantBroken("a request may be retried although every policy allows one attempt")
+            case Retryable(error_text=said):
+                wait = _retry_wait(pending, said, work.services.session.clock.now_ms())
+                return settle_response(current, durable, message, usage, retry=wait)
             case _ as unreachable:
                 assert_never(unreachable)
 
     after = await work.transition(decide)
-    if not isinstance(classified, PlansTools):
+    if not isinstance(classified, PlansTools | Retryable):
         work.announce.turn_end(pending.context.step_id, message, [])
     return after
+
+
+def _retry_wait(pending: GenerationEffectPending, said: str, now_ms: int) -> GenerationRetryWait:
+    """Only a policy that another version captured allows it; the billed response is recorded all the same."""
+    delay = pending.context.retry_policy.base_delay_ms
+    return GenerationRetryWait(
+        context=pending.context,
+        next_attempt=pending.attempt + 1,
+        not_before=not_before_ms(now_ms, delay, pending.attempt),
+        error_message=said,
+    )
 
 
 def _located(error: OperationError, pending: GenerationEffectPending) -> OperationError:
