@@ -47,6 +47,8 @@ class Log:
     def __init__(self) -> None:
         self.lines: list[str] = []
         self.told: list[str] = []
+        self.on_tool: Callable[[str, str, JsonObject], None] = lambda name, tool_call_id, arguments: None
+        """Told of every call in the step in which it starts."""
 
     def note(self, line: str) -> None:
         self.lines.append(line)
@@ -91,6 +93,7 @@ class Tool:
 
     async def execute(self, arguments: JsonObject, context: ToolContext) -> ToolResult:
         self.log.note(f"tool {self.name}")
+        self.log.on_tool(self.name, context.tool_call_id, arguments)
         self.seen.append(arguments)
         self.contexts.append(context)
         self.started.set()
@@ -104,16 +107,17 @@ class Tool:
 
 
 class CheckedModels(ScriptedModels):
-    """The scripted vendor; each request is shown to ``check`` as it arrives."""
-
-    check: Callable[[ModelRequest], None] | None = None
+    """The scripted vendor; each request is shown to ``on_request`` and ``check`` as it arrives."""
 
     def __init__(self, steps: list[Step], log: Log, clock: Clock) -> None:
         super().__init__(steps, clock=clock, record=lambda kind, facts: log.note(f"request {facts['step']}"))
+        self.on_request: Callable[[Model, ModelRequest], None] = lambda model, request: None
+        self.check: Callable[[ModelRequest], None] | None = lambda request: None
 
     async def request(
         self, model: Model, request: ModelRequest, callbacks: RequestCallbacks, signal: Signal
     ) -> AgentMessage:
+        self.on_request(model, request)
         if self.check is not None:
             self.check(request)
         return await super().request(model, request, callbacks, signal)

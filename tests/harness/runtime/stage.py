@@ -70,11 +70,11 @@ class Stage:
         """A harness over the session of the place, judged until it closes."""
         storage = self.wrap(await self.storage())
         self.session = Session(storage, ids=self.ids, clock=self.clock)
-        self.court = Court(await model_state(storage), check_invariants=self.check_invariants)
-        if self.unprojected is not None:
-            print(self.court.opt_out_text(self.unprojected))
-            self.court.opted_out = self.unprojected
-        self.models.check = self.court.compare
+        self.court = Court(
+            await model_state(storage), check_invariants=self.check_invariants, unprojected=self.unprojected
+        )
+        self.models.on_request = self.court.request
+        self.log.on_tool = self.court.tool
         self.session.on_commit(self._committed)
         async with AgentHarness.open(self.session, self.options(**options)) as harness:
             hear(harness.events, self.log)
@@ -83,10 +83,10 @@ class Stage:
         if self.unjudged is not None:
             print(f"commits are not judged: {self.unjudged}")
         else:
-            assert self.court.objections == []
+            self.court.verdict()
 
     def _committed(self, lane: str, tx: Transaction, result: CommitResult) -> None:
-        name = self.court.judge(lane, tx, result)
+        name = self.court.judge(tx, result)
         self.log.note(name)
         self.on_commit(name)
 
