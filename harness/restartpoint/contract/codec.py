@@ -98,6 +98,7 @@ _FIELDS: dict[str, tuple[type[EntryPayload], tuple[tuple[str, str], ...]]] = {
     ),
     "custom": (CustomPayload, (("data", "data"),)),
 }  # fmt: skip
+_KNOWN_KEYS = {type_: _PLACEMENT_KEYS.union(key for key, _ in names) for type_, (_, names) in _FIELDS.items()}
 
 
 def entry_payload_from_wire(type_: str, custom_type: object, wire: dict[str, object]) -> EntryPayload:
@@ -112,9 +113,9 @@ def entry_payload_from_wire(type_: str, custom_type: object, wire: dict[str, obj
     fields = {name: wire[key] for key, name in names if key in wire}
     if type_ == "custom":
         fields["custom_type"] = custom_type
-    known = {key for key, _ in names}
-    extra = {key: value for key, value in wire.items() if key not in known and key not in _PLACEMENT_KEYS}
-    return msgspec.convert({**fields, "extra": extra} if extra else fields, kind)
+    if not wire.keys() <= _KNOWN_KEYS[type_]:
+        fields["extra"] = {key: value for key, value in wire.items() if key not in _KNOWN_KEYS[type_]}
+    return msgspec.convert(fields, kind)
 
 
 def entry_from_wire(wire: dict[str, object]) -> Entry:
@@ -124,19 +125,15 @@ def entry_from_wire(wire: dict[str, object]) -> Entry:
         msgspec.ValidationError: a field is missing or has the wrong type; the message names the path.
     """
     payload = entry_payload_from_wire(str(wire.get("type")), wire.get("customType"), wire)
-    placement = {name: wire[key] for key, name in _PLACEMENT if key in wire}
-    placed = msgspec.convert(placement, _Placement)
+    placed = msgspec.convert(wire, _Placement)
     return Entry(id=placed.id, parent_id=placed.parent_id, seq=placed.seq, timestamp=placed.timestamp, payload=payload)
 
 
-class _Placement(msgspec.Struct, frozen=True, kw_only=True):
+class _Placement(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     id: str
     parent_id: str | None
     seq: int
     timestamp: int
-
-
-_PLACEMENT = (("id", "id"), ("parentId", "parent_id"), ("seq", "seq"), ("timestamp", "timestamp"))
 
 
 def usage_row_to_wire(row: UsageRow) -> dict[str, object]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 import msgspec
 
@@ -96,11 +96,11 @@ def _header(path: Path, line: bytes) -> tuple[SessionMetadata, int]:
         raise CorruptFile(str(path), str(error), line=1, offset=0) from error
 
 
-@dataclass(frozen=True)
-class _Raw:
+class _RawRegister(NamedTuple):
     """A register value that nothing has looked into yet, and where it stands."""
 
     value: object
+    seq: int
     line: int
     offset: int
 
@@ -111,6 +111,7 @@ class _Reading:
     def __init__(self, data: SessionData) -> None:
         self.data = data
         self.last_seq = 0
+        self._registers: dict[tuple[str, str], _RawRegister] = {}
 
     def line(self, line: bytes, number: int, offset: int) -> None:
         """Take one line in; raises ``ValueError`` with the reason why it is wrong."""
@@ -126,15 +127,15 @@ class _Reading:
             if seq <= self.last_seq:
                 raise _Misfit(f"seq {seq} does not follow seq {self.last_seq}")
             self.last_seq = seq
-            match wire.get("kind"):
-                case "entry":
-                    timestamps.add(self._entry(wire))
-                case "usage":
-                    self._usage(wire)
-                case "register":
-                    self._register(wire, seq, number, offset)
-                case kind:
-                    raise _Misfit(f"{kind!r} is no kind of write")
+            kind = wire.get("kind")
+            if kind == "register":
+                self._register(wire, seq, number, offset)
+            elif kind == "entry":
+                timestamps.add(self._entry(wire))
+            elif kind == "usage":
+                self._usage(wire)
+            else:
+                raise _Misfit(f"{kind!r} is no kind of write")
         if len(timestamps) > 1:
             raise _Misfit("the entries of one transaction have different timestamps")
 
@@ -144,15 +145,14 @@ class _Reading:
         Raises:
             CorruptFile: a current value does not have the shape of its namespace.
         """
-        for namespace in NAMESPACES.values():
-            for register in self.data.list_registers(namespace):
-                raw = register.value
-                try:
-                    value = namespace.convert(raw.value)
-                except ValueError as error:
-                    reason = f"the value of {namespace.name}/{register.key} does not fit: {error}"
-                    raise CorruptFile(str(path), reason, line=raw.line, offset=raw.offset) from error
-                self.data.set_register(namespace, register.key, value, register.seq)
+        for (name, key), raw in self._registers.items():
+            namespace = NAMESPACES[name]
+            try:
+                value = namespace.convert(raw.value)
+            except ValueError as error:
+                reason = f"the value of {name}/{key} does not fit: {error}"
+                raise CorruptFile(str(path), reason, line=raw.line, offset=raw.offset) from error
+            self.data.set_register(namespace, key, value, raw.seq)
 
     def _entry(self, wire: dict[str, object]) -> int:
         entry = entry_from_wire(wire)
@@ -176,15 +176,15 @@ class _Reading:
             raise _Misfit(f"{name!r} is no register namespace")
         if not isinstance(key, str):
             raise _Misfit("a register has no key")
-        match wire.get("op"):
-            case "set" if "value" in wire:
-                self.data.set_register(NAMESPACES[name], key, _Raw(wire["value"], number, offset), seq)
-            case "set":
+        op = wire.get("op")
+        if op == "set":
+            if "value" not in wire:
                 raise _Misfit("a register is set to no value")
-            case "delete":
-                self.data.delete_register(name, key)
-            case op:
-                raise _Misfit(f"{op!r} is no register operation")
+            self._registers[name, key] = _RawRegister(wire["value"], seq, number, offset)
+        elif op == "delete":
+            self._registers.pop((name, key), None)
+        else:
+            raise _Misfit(f"{op!r} is no register operation")
 
 
 def _whole(value: object, name: str, least: int) -> int:
