@@ -15,7 +15,7 @@ from restartpoint.contract.queries import BranchScan, EntryScan, SessionStats, U
 from restartpoint.contract.registers import Namespace, Register, RegisterKey
 from restartpoint.contract.usage import UsageRow
 from restartpoint.contract.writes import CommitResult, Transaction
-from restartpoint.errors import StorageClosed
+from restartpoint.errors import CommitRefused, StorageClosed, StorageCorruption
 from restartpoint.seams.clock import Clock
 from restartpoint.seams.faults import FaultPoints, NoFaults
 from restartpoint.seams.ids import IdGenerator
@@ -23,6 +23,7 @@ from restartpoint.storage.jsonl.files import Durability
 from restartpoint.storage.sqlite.hop import Hop, default_hop
 from restartpoint.storage.sqlite.lease import LeaseSettings
 from restartpoint.storage.sqlite.queries import Queries
+from restartpoint.storage.sqlite.recent import Recent
 from restartpoint.storage.sqlite.session import SqliteSession, delete_file, read_metadata
 
 __all__ = ["SqliteStorage"]
@@ -38,9 +39,12 @@ class SqliteStorage:
     opens a gap inside a commit nor leaves one undecided: what was handed over will be written (P9).
     """
 
-    def __init__(self, session: SqliteSession, hop: Hop) -> None:
+    def __init__(self, session: SqliteSession, hop: Hop, *, claimed: bool) -> None:
         self._session = session
         self._hop = hop
+        self._recent = Recent() if claimed else None
+        self._handed_over = 0  # commits; counted by the caller's thread only
+        self._done = 0  # of those; counted by the connection's thread only
         self._sealed = False
         self._released = anyio.Event()
 
@@ -91,7 +95,7 @@ class SqliteStorage:
         """
         session = SqliteSession(path, clock=clock, durability=durability, faults=_faults(faults))
         if read_only:
-            return await cls._opened(session, hop, session.open_for_reading)
+            return await cls._opened(session, hop, session.open_for_reading, claimed=False)
         settings = LeaseSettings() if lease is None else lease
         return await cls._opened(session, hop, partial(session.open_for_writing, _owner(clock, ids), settings))
 
@@ -115,7 +119,10 @@ class SqliteStorage:
         return self._session.metadata
 
     async def commit(self, tx: Transaction) -> CommitResult:
-        return await self._run(partial(self._session.commit, tx))
+        if self._sealed:
+            raise StorageClosed
+        self._handed_over += 1
+        return await self._hop.run(partial(self._commit, tx))
 
     async def renew_lease(self) -> None:
         """Extend the claim now, for those who switched the thread off.
@@ -126,13 +133,18 @@ class SqliteStorage:
         await self._run(self._session.renew_lease)
 
     async def get_entries(self, ids: Sequence[str]) -> dict[str, Entry]:
-        return await self._read(lambda queries: queries.get_entries(ids))
+        recent = self._settled()
+        known = None if recent is None else recent.entries(ids)
+        return await self._read(lambda queries: queries.get_entries(ids)) if known is None else known
 
     async def get_register(self, namespace: Namespace[V], key: str) -> Register[V] | None:
-        return await self._read(lambda queries: queries.get_register(namespace, key))
+        (register,) = await self.get_registers([(namespace, key)])
+        return register
 
     async def get_registers(self, keys: Sequence[RegisterKey]) -> list[Register[Any] | None]:
-        return await self._read(lambda queries: queries.get_registers(keys))
+        recent = self._settled()
+        known = None if recent is None else recent.registers(keys)
+        return await self._read(partial(self._read_registers, keys)) if known is None else known
 
     async def list_registers(self, namespace: Namespace[V], key_prefix: str = "") -> list[Register[V]]:
         return await self._read(lambda queries: queries.list_registers(namespace, key_prefix))
@@ -162,8 +174,41 @@ class SqliteStorage:
         finally:
             self._released.set()
 
+    def _settled(self) -> Recent | None:
+        """What is known without asking the file, unless a commit is on its way, which a read must not overtake."""
+        if self._sealed:
+            raise StorageClosed
+        return self._recent if self._handed_over == self._done else None
+
+    def _commit(self, tx: Transaction) -> CommitResult:
+        """Runs on the connection's thread."""
+        recent = self._recent
+        try:
+            result = self._session.commit(tx)
+        except (CommitRefused, StorageCorruption):
+            raise
+        except BaseException:
+            if recent is not None:
+                recent.distrust()
+            raise
+        else:
+            if recent is not None:
+                recent.note_commit(tx, result)
+            return result
+        finally:
+            self._done += 1
+
+    def _read_registers(self, keys: Sequence[RegisterKey], queries: Queries) -> list[Register[Any] | None]:
+        """Runs on the connection's thread."""
+        found = queries.get_registers(keys)
+        if self._recent is not None:
+            self._recent.note_registers(found)
+        return found
+
     @classmethod
-    async def _opened(cls, session: SqliteSession, hop: Hop | None, opening: Callable[[], None]) -> SqliteStorage:
+    async def _opened(
+        cls, session: SqliteSession, hop: Hop | None, opening: Callable[[], None], *, claimed: bool = True
+    ) -> SqliteStorage:
         hop = default_hop() if hop is None else hop
         try:
             await hop.run(opening)
@@ -171,7 +216,7 @@ class SqliteStorage:
             # A cancelled caller will not hear of it, but the session is opened all the same: give it up again.
             await _release(session, hop)
             raise
-        return cls(session, hop)
+        return cls(session, hop, claimed=claimed)
 
     async def _read(self, query: Callable[[Queries], R]) -> R:
         return await self._run(partial(self._session.read, query))
