@@ -30,6 +30,7 @@ _NEWEST_OF_TYPE = """SELECT entry_seq FROM branch_entries
 _OLDEST_OF_TYPE = """SELECT entry_seq FROM branch_entries
     WHERE branch_id = ? AND entry_type = ? AND entry_seq > ? AND entry_seq <= ? ORDER BY entry_seq LIMIT 1"""
 _SEQ_OF = "SELECT entry_seq FROM branch_entries WHERE branch_id = ? AND entry_id = ?"
+_PLACEMENTS = "SELECT id, parent_id, seq, type FROM entries ORDER BY seq"
 _COPY = """INSERT INTO branch_entries (branch_id, entry_id, entry_seq, entry_type)
     SELECT ?, entry_id, entry_seq, entry_type FROM branch_entries
     WHERE branch_id = ? AND entry_seq > ? AND entry_seq <= ?"""
@@ -117,6 +118,14 @@ def _copy_above_compaction(connection: sqlite3.Connection, leaf_id: str, branch_
     if not found:
         raise unindexed(leaf_id)
     return None
+
+
+def rebuild(connection: sqlite3.Connection) -> None:
+    """Replace the whole index by one made anew from the entries, inside the transaction that is open."""
+    connection.execute("DELETE FROM branch_entries")
+    connection.execute("DELETE FROM branch_meta")
+    for entry_id, parent_id, seq, type_ in connection.execute(_PLACEMENTS):
+        append(connection, entry_id, parent_id, seq, type_)
 
 
 def unindexed(entry_id: str) -> StorageCorruption:

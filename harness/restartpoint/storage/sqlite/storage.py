@@ -228,11 +228,12 @@ class SqliteStorage:
 
 
 async def _release(session: SqliteSession, hop: Hop) -> None:
-    """Close the session after everything that was handed over, then the hop."""
-    try:
-        await hop.run(session.close)
-    finally:
-        await hop.close()
+    """Close the session after everything that was handed over, then the hop. A cancelled caller waits for that too."""
+    with anyio.CancelScope(shield=True):
+        try:
+            await hop.run(session.close)
+        finally:
+            await hop.close()
 
 
 async def _once(hop: Hop | None, work: Callable[[], R]) -> R:

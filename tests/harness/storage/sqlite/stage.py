@@ -1,6 +1,8 @@
 """What the tests of the SQLite backend stand on: one session file, raw looks into it, and traced connections."""
 
 import sqlite3
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
@@ -10,7 +12,9 @@ from restartpoint.contract import Transaction
 from restartpoint.storage.sqlite import Hop, LeaseSettings, SqliteStorage
 from tests.harness.storage.stage import INITIAL, METADATA, HeldClock, StopAt
 
-__all__ = ["BY_HAND", "Connections", "created", "opened", "raw", "rows"]
+__all__ = ["BY_HAND", "Connections", "child", "created", "opened", "raw", "rows", "run_child"]
+
+_ROOT = Path(__file__).parents[4]
 
 BY_HAND = LeaseSettings(background=False)
 
@@ -83,3 +87,16 @@ def raw(path: Path) -> Iterator[sqlite3.Connection]:
 def rows(path: Path, sql: str, *arguments: Any) -> list[Any]:
     with raw(path) as connection:
         return connection.execute(sql, arguments).fetchall()
+
+
+def child(code: str, *arguments: object) -> subprocess.Popen[str]:
+    """Another process that runs the code and whose output can be read."""
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=_ROOT)
+
+
+def run_child(code: str, *arguments: object) -> tuple[int, str]:
+    """The exit code and the output of another process that ran the code."""
+    with child(code, *arguments) as process:
+        output, _ = process.communicate(timeout=60)
+        return process.returncode, output

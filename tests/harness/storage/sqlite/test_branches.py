@@ -292,6 +292,24 @@ async def test_nothing_rebuilds_a_damaged_index_behind_the_caller_s_back(path: P
     assert rows(path, "SELECT entry_id FROM branch_entries") == [("e4",)]
 
 
+@pytest.mark.covers("ST-2.6-13")
+@settings(deadline=None, max_examples=30)
+@given(TREES)
+def test_an_index_is_rebuilt_from_the_entries_alone(tree: list[tuple[int | None, str]]) -> None:
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    index = empty(connection)
+    grow(index, tree, lambda name, at_tip: None)
+    for name, parent in index.parents.items():
+        columns = (name, parent, index.seqs[name], index.types[name])
+        connection.execute("INSERT INTO entries (id, parent_id, seq, type) VALUES (?, ?, ?, ?)", columns)
+    connection.execute("UPDATE branch_meta SET base_branch_id = NULL, base_seq = NULL")
+    connection.execute("DELETE FROM branch_entries WHERE entry_seq % 2 = 0")
+    branches.rebuild(connection)
+    for name in index.parents:
+        assert index.chain(name) == index.path(name)
+    connection.close()
+
+
 async def test_an_unknown_start_is_told_from_a_known_one(path: Path, clock: HeldClock) -> None:
     async with created(path, clock) as storage:
         for start in ("nothing", "\ud800"):
