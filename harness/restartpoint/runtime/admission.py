@@ -219,6 +219,6 @@ def _require_built(state: RunState) -> None:
 
 def _require_next_identities(services: Services, restored: Restored, state: RunState) -> None:
     """Refuse when the very next work would invoke something that is not registered (AMB-60)."""
-    missing = needed_next(services, state)
+    missing = needed_next(services, restored, state)
     if missing.any:
         raise MissingIdentities(restored.lane, tools=missing.tools, models=missing.models)

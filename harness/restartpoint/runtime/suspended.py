@@ -40,7 +40,7 @@ def suspended_operation(services: Services, restored: Restored) -> SuspendedOper
         payloads = [restored.entries[key].payload for key in operation.intent.prompt_entry_ids]
         prompt = [payload.message for payload in payloads if isinstance(payload, MessagePayload)]
     if isinstance(state, RunState):
-        missing = needed_next(services, state)
+        missing = needed_next(services, restored, state)
         if isinstance(state.phase, DeferredPhase):
             deferred = isinstance(state.phase.deferred, DeferredSuspended)
             source = restored.entries[state.phase.deferred.source_entry_id].payload

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from restartpoint import RunCompleted, RunFailed
+from restartpoint import MissingIdentitySuspension, RunCompleted, RunFailed
 from restartpoint.contract import (
     OP_STATE,
     OP_TOOL_ARGS,
@@ -215,6 +215,46 @@ async def test_an_interrupted_call_needs_no_registered_tool(place: Place) -> Non
         assert harness.suspended[0].missing is UNSET
         assert isinstance(await harness.resume(), RunCompleted)
     assert (await stage.messages())[2] == INTERRUPTED
+
+
+async def test_orphans_are_settled_before_a_missing_tool_stops_the_calls_after_them(place: Place) -> None:
+    """The first call was under way when the process died; the second needs a tool that is gone."""
+    prefix = next(one for one in await prefixes(TWO_IN_A_ROW, place) if one.name == "intend_tool")
+    stage = next_life(prefix, TWO_IN_A_ROW.steps)
+    async with stage.open() as harness:
+        assert harness.suspended[0].missing is UNSET
+        outcome = await harness.resume()
+        assert isinstance(outcome, MissingIdentitySuspension)
+        assert outcome.tools == ("save", "load")
+        assert outcome.leaf_id == await harness.get_leaf_id()
+        assert stage.log.lines == ["interrupt_tool"]
+        with pytest.raises(MissingIdentities):
+            await harness.resume()
+        await harness.set_tools(both(stage.log))
+        assert isinstance(await harness.resume(), RunCompleted)
+    assert await stage.messages() == [*TWO_IN_A_ROW.messages[:2], INTERRUPTED, *TWO_IN_A_ROW.messages[3:]]
+
+
+async def test_a_safe_replay_needs_no_other_tool_than_its_own(place: Place) -> None:
+    scenario = vary(TWO_IN_A_ROW, tools=lambda log: both(log, "safe"))
+    prefix = [one for one in await prefixes(scenario, place) if one.name == "intend_tool"][1]
+    stage = next_life(prefix, scenario.steps)
+    stage.tools = [Tool(name="save", log=stage.log, replay="safe")]
+    async with stage.open() as harness:
+        outcome = await harness.resume()
+        assert isinstance(outcome, MissingIdentitySuspension)
+        assert outcome.tools == ("load",)
+    assert stage.log.lines == ["tool save", "settle_tool"]
+
+
+async def test_truncated_calls_need_no_tool(place: Place) -> None:
+    scenario = SCENARIOS["genuine length with calls"]
+    prefix = next(one for one in await prefixes(scenario, place) if one.name == "settle_tool_calls")
+    stage = next_life(prefix, scenario.steps)
+    async with stage.open() as harness:
+        assert harness.suspended[0].missing is UNSET
+        assert isinstance(await harness.resume(), RunCompleted)
+    assert await stage.messages() == scenario.messages
 
 
 @pytest.mark.covers("RT-4.5-13", "AMB-41")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, assert_never
 
@@ -40,7 +40,7 @@ from restartpoint.execution import (
     texts,
     tool_result_message,
 )  # fmt: skip
-from restartpoint.runtime.identities import missing_tools
+from restartpoint.runtime.identities import missing_for_call
 from restartpoint.runtime.procedures.after_tool import after_tool_patch
 from restartpoint.runtime.procedures.expect import open_call, same_batch
 from restartpoint.runtime.promise import Promise
@@ -88,39 +88,37 @@ class _Batch:
 
 
 async def run_batch(work: Work, current: Current, durable: ToolBatch, *, orphans: bool) -> Current | RunOutcome:
-    """The state after the last result, or a suspension before the first call when a tool is not registered.
+    """The state after the last result, or a suspension before the first call that needs a tool nobody registered.
 
     ``orphans``: the batch was found by an activation, so its pending calls have no continuation.
     """
     message = await work.message(durable.assistant_entry_id)
-    truncated = stop_reason_of(message) == "length"
-    registered = work.services.settings.current.tools
-    unbound = () if truncated or not _needs_tools(durable) else missing_tools(work.services, durable.configuration)
-    if unbound:
-        return MissingIdentitySuspension(run_id=work.operation_id, leaf_id=current.leaf_id, tools=unbound, models=())
-    tools = {name: registered[name] for name in durable.configuration.active_tool_names if name in registered}
-    application = await work.services.application.evaluated_tool_context()
-    batch = _Batch(work=work, turn_id=durable.turn_id, message=message, tools=tools, application=application)
-    if orphans:
-        work.announce.turn_start(durable.turn_id, recovery=True)
-    settled = await _settled(batch, current, durable, truncated=truncated, orphans=orphans)
-    work.announce.turn_end(durable.turn_id, message, [result for _, result in settled])
-    return settled[-1][0]
-
-
-def _needs_tools(batch: ToolBatch) -> bool:
-    return any(
-        isinstance(call, CallPlanned) or (isinstance(call, CallEffectPending) and call.replay == "safe")
-        for call in batch.calls
-    )
+    calls = [call for call in durable.calls if not isinstance(call, CallCompleted)]
+    missing = [missing_for_call(work.services, durable, message, call) for call in calls]
+    able = next((position for position, names in enumerate(missing) if names), len(calls))
+    results: list[AgentMessage] = []
+    if able:
+        registered = work.services.settings.current.tools
+        tools = {name: registered[name] for name in durable.configuration.active_tool_names if name in registered}
+        application = await work.services.application.evaluated_tool_context()
+        batch = _Batch(work=work, turn_id=durable.turn_id, message=message, tools=tools, application=application)
+        if orphans:
+            work.announce.turn_start(durable.turn_id, recovery=True)
+        settled = await _settled(batch, current, durable, calls[:able], last=calls[-1], orphans=orphans)
+        current, results = settled[-1][0], [result for _, result in settled]
+    if able < len(calls):
+        return MissingIdentitySuspension(
+            run_id=work.operation_id, leaf_id=current.leaf_id, tools=missing[able], models=()
+        )
+    work.announce.turn_end(durable.turn_id, message, results)
+    return current
 
 
 async def _settled(
-    batch: _Batch, current: Current, durable: ToolBatch, *, truncated: bool, orphans: bool
+    batch: _Batch, current: Current, durable: ToolBatch, calls: Sequence[ToolCall], *, last: ToolCall, orphans: bool
 ) -> list[tuple[Current, AgentMessage]]:
-    calls = [call for call in durable.calls if not isinstance(call, CallCompleted)]
-    last = calls[-1]
-    if truncated:
+    """Each of the calls with the state after its result; ``last`` is the last open one of the batch."""
+    if stop_reason_of(batch.message) == "length":
         return [await _settle(batch, call, _truncated(batch, call), is_last=call is last) for call in calls]
     if _is_sequential(current, batch, durable):
         return [
