@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import fields
 
+from restartpoint import HarnessFault
 from restartpoint.contract import (
     NAMESPACES,
     AgentMessage,
@@ -19,6 +20,9 @@ from restartpoint.contract import (
     MessageUpdateEvent,
     Register,
     RegisterSet,
+    RunEndEvent,
+    ToolEndEvent,
+    ToolStartEvent,
     Transaction,
     UsageDraft,
     UsageScan,
@@ -35,6 +39,7 @@ from tests.harness.runtime.drive import calling
 from tests.harness.runtime.places import BACKENDS, METADATA, MemoryPlace, Place
 from tests.harness.runtime.scenarios import SCENARIOS, Scenario
 from tests.harness.runtime.stage import Stage, stage_of
+from tests.harness.runtime.storages import FailingStorage
 
 MIDNIGHT = 1_700_006_400_000
 """The next midnight, in UTC, of the clock that every stage starts with."""
@@ -251,3 +256,58 @@ async def test_the_context_goes_through_the_hook_and_then_to_the_shape_of_the_ve
         await harness.prompt("go")
     order = [line for line in log.lines if line.startswith(("transform", "to_provider", "request"))]
     assert order == ["transform_context", "to_provider_messages", "request 0"]
+
+
+# --- what a crash can leave
+
+
+@pytest.mark.covers("ST-1.8-02")
+async def test_whenever_a_process_stops_it_leaves_the_state_after_one_of_its_commits(place: Place, log: Log) -> None:
+    """Looked at from inside the request, the tool, the hook and the events, between all commits."""
+    after: list[bytes] = []
+    meanwhile: list[bytes] = []
+
+    async def work(arguments: Any, context: Any) -> Any:
+        meanwhile.append(stage.place.copy().content())
+        return await Tool(name="done", log=Log()).execute(arguments, context)
+
+    def look(_: object) -> None:
+        meanwhile.append(stage.place.copy().content())
+
+    stage = Stage(place, SCENARIOS["one tool"].steps, [Tool(name="save", log=log, work=work)], log=log)
+    stage.on_commit = lambda name: after.append(stage.place.copy().content())
+    stage.prepare = lambda hooks: attach(hooks, look)
+    async with stage.open() as harness:
+        for kind in (MessageUpdateEvent, ToolStartEvent, ToolEndEvent, RunEndEvent):
+            harness.events.on(kind, look)
+        await harness.prompt("go")
+    assert len(after) == len(set(after)) == len(stage.names)
+    assert len(meanwhile) > 6
+    assert set(meanwhile) <= set(after)
+
+
+@pytest.mark.covers("ST-1.4-17")
+@pytest.mark.parametrize("number", range(1, 10))
+async def test_a_commit_that_fails_faults_every_later_call_and_a_restart_finds_the_one_before(
+    number: int, place: Place, log: Log
+) -> None:
+    reference: list[bytes] = []
+    twin = stage_of(SCENARIOS["one tool"], place.another(), Log())
+    twin.on_commit = lambda name: reference.append(twin.place.copy().content())
+    async with twin.open() as harness:
+        await harness.prompt("go")
+    stage = stage_of(SCENARIOS["one tool"], place, log)
+    stage.wrap = lambda inner: FailingStorage(inner, fail_at=number)
+    async with stage.open() as harness:
+        with pytest.raises(HarnessFault):
+            await harness.prompt("go")
+        with pytest.raises(HarnessFault):
+            await harness.prompt("more")
+        with pytest.raises(HarnessFault):
+            await harness.set_thinking_level("high")
+        with pytest.raises(HarnessFault):
+            await harness.create_lane("side", None)
+    storage = await stage.storage()
+    await storage.close()
+    assert len(stage.names) == number
+    assert stage.place.copy().content() == reference[number - 1]
