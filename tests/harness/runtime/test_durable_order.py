@@ -226,7 +226,7 @@ async def test_the_end_deletes_the_operation_then_tells_its_result_and_frees_the
 # --- what lives how long
 
 
-@pytest.mark.covers("ST-1.3-06", "ST-0.2-08", "ST-2.2-01")
+@pytest.mark.covers("ST-1.3-06", "ST-0.2-08")
 async def test_the_state_is_the_only_register_of_an_operation_that_is_overwritten(two_turns: Stage) -> None:
     written = Counter(
         (write.namespace.name, write.key)
@@ -339,7 +339,7 @@ async def test_content_that_waits_becomes_the_entry_of_its_key_in_the_commit_tha
     ]
 
 
-@pytest.mark.covers("ST-1.3-22", "ST-2.2-04", "ST-2.2-10")
+@pytest.mark.covers("ST-1.3-22")
 async def test_content_for_the_next_run_outlives_the_run_during_which_it_was_queued(place: Place, log: Log) -> None:
     tool = Tool(name="save", log=log)
     stage = Stage(place, SCENARIOS["one tool"].steps, [tool], log=log)

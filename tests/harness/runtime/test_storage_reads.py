@@ -64,7 +64,7 @@ async def test_an_open_lane_is_restored_by_five_point_reads_and_an_idle_one_by_t
         assert len(operations) == (prefix.name != "finish_run")
 
 
-@pytest.mark.covers("ST-0.3-08", "ST-1.5-14", "ST-1.6-12", "ST-1.3-23")
+@pytest.mark.covers("ST-0.3-08", "ST-1.6-12", "ST-1.3-23")
 async def test_restore_reads_points_and_one_batch_and_neither_scans_nor_asks_the_ledger(place: Place) -> None:
     for prefix in await two_lanes(place):
         stage = next_life(prefix, [])
@@ -91,11 +91,13 @@ async def test_what_restore_reads_does_not_depend_on_the_length_of_the_session(p
     assert short == long
 
 
-@pytest.mark.covers("ST-1.6-12")
-async def test_recovery_itself_never_reads_the_ledger(place: Place) -> None:
+@pytest.mark.covers("ST-1.6-12", "ST-1.5-14")
+async def test_recovery_reads_points_and_its_branch_and_never_the_inventory_or_the_ledger(place: Place) -> None:
     for prefix in (await two_lanes(place))[:-1]:
         stage = next_life(prefix, SCENARIO.steps, SCENARIO.tools(Log()))
         async with attached(stage, **SCENARIO.options) as (harness, storage):
             await harness.resume()
             calls = Counter(storage.calls)
-        assert calls["scan_usage"] == calls["scan_entries"] == calls["get_stats"] == 0
+        assert set(calls) - POINT_READS <= {
+            "list_registers lane.state", "list_registers op.tool_args", "list_registers op.preparation", "scan_branch",
+        }  # fmt: skip

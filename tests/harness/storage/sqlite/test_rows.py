@@ -90,7 +90,7 @@ async def test_the_indexes_are_the_specified_ones(path: Path, clock: HeldClock) 
         assert found == INDEXES
 
 
-@pytest.mark.covers("ST-1.7-46")
+@pytest.mark.covers("ST-1.7-46", "ST-0.6-05")
 async def test_a_session_file_holds_no_other_table(path: Path, clock: HeldClock) -> None:
     async with created(path, clock):
         names = {name for (name,) in rows(path, "SELECT name FROM sqlite_master WHERE type NOT IN ('table', 'index')")}
