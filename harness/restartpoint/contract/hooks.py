@@ -113,7 +113,9 @@ class BeforeRunEndResult(_Answer, frozen=True, kw_only=True):
 
 
 class TransformContext(Invocation, frozen=True, kw_only=True):
-    """A request's context, before it becomes provider messages."""
+    """A request's context, before it becomes provider messages. The messages are the recorded ones: return new ones
+    instead of changing them.
+    """
 
     messages: list[AgentMessage]
 

@@ -13,11 +13,12 @@ from restartpoint.contract.configuration import (
     RetryPolicy,
     StreamOptions,
 )  # fmt: skip
-from restartpoint.contract.json import MAX_SAFE_INTEGER, UNSET, JsonObject, JsonValue, UnsetType
-from restartpoint.errors import InvalidOptions
+from restartpoint.contract.json import MAX_SAFE_INTEGER, UNSET, JsonObject, JsonValue, UnsetType, check_json
+from restartpoint.errors import InvalidJson, InvalidOptions
 
 __all__ = [
-    "PromptTemplate", "Resources", "Skill", "StreamOptionsPatch", "check_compaction_settings", "check_retry_policy",
+    "PromptTemplate", "Resources", "Skill", "StreamOptionsPatch", "check_compaction_settings", "check_readable",
+    "check_retry_policy",
     "normalized_retry", "patched_options",
 ]  # fmt: skip
 
@@ -80,6 +81,19 @@ def _assign(target: JsonObject, key: str, value: object) -> None:
         target.pop(key, None)
     else:
         target[key] = value  # type: ignore[assignment]
+
+
+def check_readable(option: str, value: msgspec.Struct) -> None:
+    """Return when a durable value can be read back from a file; a session with another one would never open again.
+
+    Raises:
+        InvalidOptions: names the option and the field.
+    """
+    try:
+        check_json(value, option)
+        msgspec.convert(msgspec.to_builtins(value), type(value))
+    except (InvalidJson, msgspec.ValidationError) as error:
+        raise InvalidOptions(option, str(error)) from error
 
 
 def check_retry_policy(policy: RetryPolicy) -> None:

@@ -16,6 +16,7 @@ from restartpoint.contract import (
     CompactionSettings,
     LaneConfiguration,
     LaneCreatedEvent,
+    LaneInfo,
     Model,
     Models,
     QueueMode,
@@ -28,12 +29,14 @@ from restartpoint.contract import (
     ThinkingLevel,
     ToolExecution,
     Transaction,
+    check_readable,
 )  # fmt: skip
 from restartpoint.errors import HarnessClosed, InvalidOptions
 from restartpoint.events import EventBus
 from restartpoint.hooks import Hooks
 from restartpoint.runtime.barrier import Drive
 from restartpoint.runtime.lane import AgentLane
+from restartpoint.runtime.lanes import lane_info
 from restartpoint.runtime.owner import LaneOwner
 from restartpoint.runtime.restore import restore
 from restartpoint.runtime.runner import Runner
@@ -45,7 +48,6 @@ from restartpoint.runtime.settings import (
     Settings,
     SettingsLine,
     checked_compaction,
-    checked_configuration,
     checked_retry,
     checked_settings,
     checked_stream_options,
@@ -98,11 +100,11 @@ class HarnessOptions:
             InvalidOptions: a name or a level is not allowed.
         """
         names = [tool.name for tool in self.tools] if self.active_tool_names is None else self.active_tool_names
-        return checked_configuration(
-            LaneConfiguration(
-                model=self.model.identity, thinking_level=self.thinking_level, active_tool_names=list(names)
-            )
+        seed = LaneConfiguration(
+            model=self.model.identity, thinking_level=self.thinking_level, active_tool_names=list(names)
         )
+        check_readable("lane configuration", seed)
+        return seed
 
     def settings(self) -> Settings:
         """The initial harness-wide settings.
@@ -186,9 +188,9 @@ class AgentHarness(AgentLane):
         """The operations that were open when the harness was opened, one per lane at most."""
         return self._suspended
 
-    async def lanes(self) -> tuple[str, ...]:
-        """The names of every lane, ascending."""
-        return tuple(sorted(self._lanes))
+    async def lanes(self) -> tuple[LaneInfo, ...]:
+        """Every lane by ascending name, with its leaf and its open operation."""
+        return tuple([await lane_info(self._reader(), self._lanes[name]) for name in sorted(self._lanes)])
 
     async def lane(self, name: str) -> AgentLane | None:
         """The lane of that name, or None; it never creates one."""
@@ -212,9 +214,13 @@ class AgentHarness(AgentLane):
 
     # --- harness-wide settings (§4.3) ---------------------------------------------------------------------------
 
+    def _current(self) -> Settings:
+        self._owner.barrier.raise_if_closed()
+        return self._services.settings.current
+
     async def get_tools(self) -> tuple[AgentTool, ...]:
         """The registered tools."""
-        return tuple(self._services.settings.current.tools.values())
+        return tuple(self._current().tools.values())
 
     async def set_tools(self, tools: Sequence[AgentTool]) -> None:
         """Replace the registry; the active names of each lane stay as they are."""
@@ -222,7 +228,7 @@ class AgentHarness(AgentLane):
 
     async def get_resources(self) -> Resources:
         """The skills and prompt templates."""
-        return self._services.settings.current.resources
+        return self._current().resources
 
     async def set_resources(self, resources: Resources) -> None:
         """Replace the skills and prompt templates."""
@@ -230,7 +236,7 @@ class AgentHarness(AgentLane):
 
     async def get_stream_options(self) -> StreamOptions:
         """The base options of later steps."""
-        return self._services.settings.current.stream_options
+        return self._current().stream_options
 
     async def set_stream_options(self, options: StreamOptions) -> None:
         """Use other base options from the next step on."""
@@ -238,7 +244,7 @@ class AgentHarness(AgentLane):
 
     async def get_retry_policy(self) -> RetryPolicy:
         """The retry policy of later steps."""
-        return self._services.settings.current.retry
+        return self._current().retry
 
     async def set_retry_policy(self, policy: RetryPolicy) -> None:
         """Use another retry policy from the next step on."""
@@ -246,7 +252,7 @@ class AgentHarness(AgentLane):
 
     async def get_compaction_settings(self) -> CompactionSettings:
         """The compaction settings of later runs."""
-        return self._services.settings.current.compaction
+        return self._current().compaction
 
     async def set_compaction_settings(self, settings: CompactionSettings) -> None:
         """Use other compaction settings from the next run on."""
@@ -254,7 +260,7 @@ class AgentHarness(AgentLane):
 
     async def get_steering_mode(self) -> QueueMode:
         """How many steering messages one drain takes."""
-        return self._services.settings.current.steering_mode
+        return self._current().steering_mode
 
     async def set_steering_mode(self, mode: QueueMode) -> None:
         """Use another steering mode from the next run on."""
@@ -262,7 +268,7 @@ class AgentHarness(AgentLane):
 
     async def get_follow_up_mode(self) -> QueueMode:
         """How many follow-ups one drain takes."""
-        return self._services.settings.current.follow_up_mode
+        return self._current().follow_up_mode
 
     async def set_follow_up_mode(self, mode: QueueMode) -> None:
         """Use another follow-up mode from the next run on."""

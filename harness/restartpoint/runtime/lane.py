@@ -35,6 +35,7 @@ from restartpoint.contract import (
     Usage,
     UsageDraft,
     check_json,
+    check_readable,
     or_unset,
 )  # fmt: skip
 from restartpoint.errors import (
@@ -50,11 +51,10 @@ from restartpoint.runtime.admission import accept_prompt, checked_messages, resu
 from restartpoint.runtime.announce import Committed, bill
 from restartpoint.runtime.barrier import ActionInfo
 from restartpoint.runtime.expansion import expanded_skill, expanded_template
-from restartpoint.runtime.owner import ActiveOperation, LaneOwner
+from restartpoint.runtime.owner import ActiveOperation, LaneOwner, Reservation
 from restartpoint.runtime.promise import Promise
 from restartpoint.runtime.services import Services
-from restartpoint.runtime.settings import checked_configuration
-from restartpoint.session import SessionMutator, SessionTree
+from restartpoint.session import Session, SessionMutator, SessionTree
 
 __all__ = ["AgentLane"]
 
@@ -78,14 +78,19 @@ class AgentLane:
         """The tree as this lane sees it."""
         return self._services.session.view(self.name)
 
+    def _reader(self) -> Session:
+        """The session, while this harness runs; surfaces without rejections raise what stopped it (§4.8)."""
+        self._owner.barrier.raise_if_closed()
+        return self._services.session
+
     async def get_leaf_id(self) -> str | None:
         """The entry that the next append hangs under; None at the root."""
-        leaf = await self._services.session.get_register(LANE_LEAF, self.name)
+        leaf = await self._reader().get_register(LANE_LEAF, self.name)
         return None if leaf is None else leaf.value
 
     async def get_last_result(self) -> LaneLastResult | None:
         """The outcome of the latest ended operation, also after a crash (§3.13); None before the first one."""
-        result = await self._services.session.get_register(LANE_LAST_RESULT, self.name)
+        result = await self._reader().get_register(LANE_LAST_RESULT, self.name)
         return None if result is None else result.value
 
     # --- operations ---------------------------------------------------------------------------------------------
@@ -150,7 +155,7 @@ class AgentLane:
             NoActiveOperation: the lane is idle.
             NotBuiltYet: an operation is open; nothing was changed.
         """
-        await self._owner.require_open_operation(self._services)
+        await self._accepted(lambda: self._owner.require_open_operation(self._services))
         raise NotBuiltYet("4.6", "durable abort; close() the harness to stop the operation, resume() it later")
 
     async def steer(self, message: str | AgentMessage, images: Sequence[JsonObject] = ()) -> str:
@@ -207,6 +212,21 @@ class AgentLane:
         """
         await self._owner.wait_for_idle(self._services)
 
+    async def run_when_idle(self, callback: Callable[[], Awaitable[None]]) -> None:
+        """Wait as ``wait_for_idle`` does, then keep the lane to the callback, which must not change this lane.
+
+        What the callback raises is raised here.
+
+        Raises:
+            HarnessFault, HarnessClosed: the harness stopped before the callback could start.
+        """
+        reservation = Reservation(operation_id=self._services.session.ids.next(), kind="callback")
+        await self._owner.reserve_when_idle(self._services, reservation)
+        try:
+            await callback()
+        finally:
+            self._owner.release(reservation)
+
     # --- manual drive -------------------------------------------------------------------------------------------
 
     async def peek_action(self) -> ActionInfo | None:
@@ -228,7 +248,7 @@ class AgentLane:
 
     async def get_configuration(self) -> LaneConfiguration:
         """The lane's total configuration."""
-        register = await self._services.session.get_register(LANE_CONFIG, self.name)
+        register = await self._reader().get_register(LANE_CONFIG, self.name)
         if register is None:
             raise InvariantBroken(f"lane {self.name!r} has no configuration")
         return register.value
@@ -271,7 +291,8 @@ class AgentLane:
             register = await mutator.get_register(LANE_CONFIG, self.name)
             if register is None:
                 raise InvariantBroken(f"lane {self.name!r} has no configuration")
-            changed = checked_configuration(change(register.value))
+            changed = change(register.value)
+            check_readable("lane configuration", changed)
             await mutator.commit(Transaction((RegisterSet(LANE_CONFIG, self.name, changed),)))
             return register.value
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import msgspec
 
@@ -23,10 +23,10 @@ T = TypeVar("T")
 
 
 class Reservation(msgspec.Struct, frozen=True, kw_only=True):
-    """An operation that is being admitted: nothing durable exists yet."""
+    """An operation that is being admitted, or a callback that has the idle lane; nothing durable exists."""
 
     operation_id: str
-    kind: OperationKind
+    kind: OperationKind | Literal["callback"]
 
 
 class ActiveOperation:
@@ -154,3 +154,13 @@ class LaneOwner:
             if not self.held and await services.session.mutate(self.lane, settled) and not self.held:
                 return
             await self.barrier.changed()
+
+    async def reserve_when_idle(self, services: Services, reservation: Reservation) -> None:
+        """Take the lane for a callback as soon as nobody else has it."""
+        while True:
+            await self.wait_for_idle(services)
+            try:
+                await services.session.mutate(self.lane, lambda mutator: self.reserve(mutator, reservation))
+            except LaneBusy:
+                continue
+            return

@@ -13,7 +13,6 @@ from msgspec.structs import replace
 from restartpoint.contract import (
     AgentTool,
     CompactionSettings,
-    LaneConfiguration,
     QueueMode,
     Resources,
     RetryPolicy,
@@ -22,13 +21,14 @@ from restartpoint.contract import (
     ToolExecution,
     check_compaction_settings,
     check_json,
+    check_readable,
     check_retry_policy,
 )  # fmt: skip
 from restartpoint.errors import InvalidJson, InvalidOptions, NotBuiltYet
 
 __all__ = [
-    "NO_COMPACTION", "NO_RESOURCES", "ONE_ATTEMPT", "Settings", "SettingsLine", "checked_compaction",
-    "checked_configuration", "checked_retry", "checked_settings", "checked_stream_options", "checked_tools",
+    "NO_COMPACTION", "NO_RESOURCES", "ONE_ATTEMPT", "Settings", "SettingsLine", "checked_compaction", "checked_retry",
+    "checked_settings", "checked_stream_options", "checked_tools",
 ]  # fmt: skip
 
 
@@ -92,22 +92,8 @@ class SettingsLine:
 
 def checked_settings(settings: Settings) -> Settings:
     """The settings, when what a run captures of them can be read back from a file."""
-    _check_readable("settings", settings.captured(), RunSettings)
+    check_readable("settings", settings.captured())
     return settings
-
-
-def checked_configuration(configuration: LaneConfiguration) -> LaneConfiguration:
-    """The configuration, when it can be read back from a file; a session with another one would never open again."""
-    _check_readable("lane configuration", configuration, LaneConfiguration)
-    return configuration
-
-
-def _check_readable(option: str, value: object, type_: type) -> None:
-    try:
-        check_json(value, option)
-        msgspec.convert(msgspec.to_builtins(value), type_)
-    except (InvalidJson, msgspec.ValidationError) as error:
-        raise InvalidOptions(option, str(error)) from error
 
 
 def checked_retry(policy: RetryPolicy) -> RetryPolicy:

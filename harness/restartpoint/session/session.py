@@ -16,6 +16,7 @@ from restartpoint.contract import (
     LaneState,
     RegisterSet,
     Transaction,
+    check_readable,
 )  # fmt: skip
 from restartpoint.errors import InvalidLane, LaneExists, UnknownTarget
 from restartpoint.seams import Clock, IdGenerator
@@ -38,6 +39,8 @@ def check_lane_name(name: str) -> None:
     Raises:
         InvalidLane: it is empty, longer than 256 characters, or holds a control character or a lone surrogate.
     """
+    if not isinstance(name, str):
+        raise InvalidLane(repr(name), "a lane's name is text")
     if not 1 <= len(name) <= MAX_LANE_NAME:
         raise InvalidLane(name[:MAX_LANE_NAME], f"a lane's name has 1 to {MAX_LANE_NAME} characters")
     try:
@@ -106,8 +109,10 @@ class Session(SessionTree, SessionReader):
             InvalidLane: the name is not allowed.
             LaneExists: a lane of that name exists.
             UnknownTarget: no entry has the id ``at``.
+            InvalidOptions: the configuration has a value that is not allowed.
         """
         check_lane_name(name)
+        check_readable("lane configuration", configuration)
 
         async def job(mutator: SessionMutator) -> None:
             keys = ((LANE_CONFIG, name), (LANE_LEAF, name), (LANE_STATE, name))
