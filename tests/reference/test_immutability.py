@@ -1,6 +1,7 @@
 """What commits of the model may change: registers alone, a leaf to a new entry, queued content whole (§0.3, §2.2)."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import fields
 
 import pytest
 
@@ -86,3 +87,17 @@ def test_what_was_cancelled_never_becomes_an_entry_and_the_rest_does_under_its_o
 
 def test_the_scenarios_queue_cancel_and_place() -> None:
     assert {"enqueue_next_run", "cancel_next_run", "accept_run"} <= set(queues_and_facts().names)
+
+
+@pytest.mark.covers("ST-0.2-01")
+def test_a_session_is_its_entries_its_ledger_and_registers_of_lanes_operations_waiting_content_and_facts() -> None:
+    """Operations and waiting content are owned by lanes; the next number and the statistics follow from the rows."""
+    assert {field.name for field in fields(State)} == {"entries", "namespaces", "usage", "next_seq", "stats"}
+    assert {str(namespace).partition(".")[0] for namespace in Namespace} == {"lane", "op", "pending", "fact"}
+    state = queues_and_facts().state
+    rebuilt = State.from_parts(
+        entries=[entry.to_json() for entry in state.entries.values()],
+        registers=[one.to_json() for held in state.namespaces.values() for one in held.values()],
+        usage=[row.to_json() for row in state.usage.values()],
+    )
+    assert (rebuilt.stats, rebuilt.entries, rebuilt.usage) == (state.stats, state.entries, state.usage)

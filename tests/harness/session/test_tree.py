@@ -326,12 +326,17 @@ async def test_facts_are_shared_by_all_lanes_and_apart_from_each_other(session: 
     assert [register.key for register in await session.list_registers(FACT_NAME)] == [""]
 
 
-@pytest.mark.covers("ST-2.4-02", "RT-5.3-03", "ST-1.3-24")
+@pytest.mark.covers("ST-2.4-02", "RT-5.3-03", "ST-1.3-24", "ST-0.2-04")
 async def test_unset_deletes_a_fact_and_deleting_an_absent_one_commits_nothing(session: Session) -> None:
     entry = await session.append_message(say("x"))
     await session.set_name("x")
     await session.set_label(entry, "x")
     await session.set_custom_fact("k", None)
+    assert (await session.get_name(), await session.get_label(entry), await session.get_custom_fact("k")) == (
+        "x",
+        "x",
+        None,
+    )
     commits = Commits(session)
     for _ in range(2):
         await session.set_name(UNSET)
