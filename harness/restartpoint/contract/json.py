@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import MappingProxyType, NoneType
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import msgspec
@@ -11,7 +12,18 @@ from msgspec import UNSET, UnsetType
 
 from restartpoint.errors import InvalidJson
 
-__all__ = ["MAX_DEPTH", "MAX_SAFE_INTEGER", "UNSET", "JsonObject", "JsonValue", "UnsetType", "check_json", "or_unset"]
+__all__ = [
+    "MAX_DEPTH",
+    "MAX_SAFE_INTEGER",
+    "UNSET",
+    "JsonObject",
+    "JsonValue",
+    "Readers",
+    "UnsetType",
+    "check_json",
+    "is_surely_plain",
+    "or_unset",
+]
 
 if TYPE_CHECKING:
     JsonValue: TypeAlias = "None | bool | int | float | str | list[JsonValue] | dict[str, JsonValue]"
@@ -21,6 +33,13 @@ JsonObject: TypeAlias = dict[str, JsonValue]
 
 MAX_SAFE_INTEGER = 2**53 - 1
 MAX_DEPTH = 200
+
+Readers: TypeAlias = Mapping[type, Callable[[object], Iterable[object]]]
+"""For each kind of struct, what reads the fields that may hold something else than JSON."""
+
+_NO_STRUCTS: Readers = MappingProxyType({})
+_SURE = frozenset({str, bool, NoneType, UnsetType})
+_encode = msgspec.json.Encoder().encode
 
 T = TypeVar("T")
 
@@ -39,10 +58,57 @@ def check_json(value: object, where: str = "$") -> None:
     Raises:
         InvalidJson: names the path and the reason; nothing was written.
     """
+    if is_surely_plain(value, _NO_STRUCTS) and _is_encodable(value):
+        return
     reason = _objection(value, 0)
     if reason is not None:
         path, why = reason
         raise InvalidJson(where + path, why)
+
+
+def is_surely_plain(value: object, readers: Readers, depth: int = MAX_DEPTH) -> bool:
+    """Given that the encoder takes the value: true only where ``check_json`` accepts it, which decides otherwise.
+
+    The encoder refuses lone surrogates, so no text needs a look. ``readers`` give the fields of a struct that need
+    one; a struct without a reader is never sure. ``depth`` is how many levels of containers are looked into.
+    """
+    kind = type(value)
+    if kind in _SURE:
+        return True
+    children: Iterable[object]
+    if kind is dict:
+        for key in value:  # type: ignore[attr-defined]
+            if type(key) is not str:
+                return False
+        children = value.values()  # type: ignore[attr-defined]
+    elif kind is list:
+        children = value  # type: ignore[assignment]
+    elif kind in readers:
+        children = readers[kind](value)
+    else:
+        children, depth = (value,), 0
+    for child in children:
+        kind = type(child)
+        if kind in _SURE:
+            continue
+        if kind is int:
+            if not -MAX_SAFE_INTEGER <= child <= MAX_SAFE_INTEGER:  # type: ignore[operator]
+                return False
+        elif kind is float:
+            if not math.isfinite(child):  # type: ignore[arg-type]
+                return False
+        elif depth == 0 or not is_surely_plain(child, readers, depth - 1):
+            return False
+    return True
+
+
+def _is_encodable(value: object) -> bool:
+    """True when the encoder takes the value; why it does not is for ``_objection`` to say."""
+    try:
+        _encode(value)
+    except (ValueError, TypeError, OverflowError, RecursionError):
+        return False
+    return True
 
 
 def _objection(value: object, depth: int) -> tuple[str, str] | None:

@@ -69,8 +69,10 @@ class MutationLines:
         self._sealed = True
 
     async def _commit(self, lane: str, tx: Transaction) -> CommitResult:
-        # The lock keeps the order of announcements: tasks may wake in another order than their commits ended.
         with anyio.CancelScope(shield=True):
+            if not self._listeners:
+                return await self._storage.commit(tx)
+            # The lock keeps the order of announcements: tasks may wake in another order than their commits ended.
             async with self._commits:
                 result = await self._storage.commit(tx)
                 for listener in self._listeners:

@@ -7,56 +7,27 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from operator import attrgetter
-from types import NoneType
 from typing import get_args
 
 from msgspec import inspect
 
 from restartpoint.contract.entries import EntryPayload
-from restartpoint.contract.json import MAX_DEPTH, MAX_SAFE_INTEGER, UnsetType
+from restartpoint.contract.json import MAX_DEPTH
+from restartpoint.contract.json import is_surely_plain as is_plain_with
 from restartpoint.contract.registers import NAMESPACES
 from restartpoint.contract.usage import UsageDraft
 
 __all__ = ["is_surely_plain"]
 
-_SURE = frozenset({str, bool, NoneType, UnsetType})
 _DEEPEST_STRUCT = 16
 _DEPTH = MAX_DEPTH - _DEEPEST_STRUCT
 
 
 def is_surely_plain(value: object, depth: int = _DEPTH) -> bool:
     """Given that the encoder took the value: true only where ``check_json`` accepts it, which decides otherwise."""
-    kind = type(value)
-    if kind in _SURE:
-        return True
-    children: Iterable[object]
-    if kind is dict:
-        for key in value:  # type: ignore[attr-defined]
-            if type(key) is not str:
-                return False
-        children = value.values()  # type: ignore[attr-defined]
-    elif kind is list:
-        children = value  # type: ignore[assignment]
-    elif kind in _READERS:
-        children = _READERS[kind](value)
-    else:
-        children, depth = (value,), 0
-    for child in children:
-        kind = type(child)
-        if kind in _SURE:
-            continue
-        if kind is int:
-            if not -MAX_SAFE_INTEGER <= child <= MAX_SAFE_INTEGER:  # type: ignore[operator]
-                return False
-        elif kind is float:
-            if not math.isfinite(child):  # type: ignore[arg-type]
-                return False
-        elif depth == 0 or not is_surely_plain(child, depth - 1):
-            return False
-    return True
+    return is_plain_with(value, _READERS, depth)
 
 
 def _readers() -> Mapping[type, Callable[[object], tuple[object, ...]]]:
