@@ -7,10 +7,12 @@ from tests.architecture.rules import effect_starts, loose_effect_starts
 from tests.architecture.sources import parse, sources
 
 
+@pytest.mark.covers("INV-23", "RT-4.2-30")
 def test_the_places_that_start_an_effect_are_exactly_the_listed_ones() -> None:
     assert {place for source in sources("restartpoint") for place in effect_starts(source)} == EFFECT_STARTS.keys()
 
 
+@pytest.mark.covers("RT-4.2-21")
 def test_nothing_stands_between_the_gate_and_the_effect() -> None:
     assert [text for source in sources("restartpoint") for text in loose_effect_starts(source)] == []
 

@@ -259,7 +259,7 @@ async def test_failures_of_tools_and_providers_stay_in_their_run(name: str, plac
     assert "fault" not in log.told
 
 
-@pytest.mark.covers("RT-4.1-09")
+@pytest.mark.covers("RT-3.4-05")
 async def test_a_state_that_changed_under_its_task_is_a_fault(place: Place, log: Log) -> None:
     """An intent of another request appears while this one's settlement is parked."""
     stage = stage_of(SCENARIOS["text"], place, log)
