@@ -120,7 +120,7 @@ def _encode_and_write_all(descriptor: int, wires: list[list[dict[str, object]]])
     return time.perf_counter() - start
 
 
-BATCH = 200
+BATCH = 100
 """Commits that are made at once and then timed, so that their values are as warm as those of a live session."""
 
 
@@ -128,22 +128,21 @@ async def _rates(folder: Path, batches: int, rounds: int) -> dict[str, list[floa
     found: dict[str, list[float]] = {"bound": [], "encoded": [], "jsonl": [], "memory": []}
     clock = SystemClock()
     for number in range(rounds):
-        seconds = dict.fromkeys(found, 0.0)
         descriptor = os.open(folder / f"bound{number}", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         storage = await JsonlStorage.create(folder / f"{number}.jsonl", METADATA, transactions(1)[0], clock=clock)
         memory = await MemoryStorage.create(METADATA, transactions(1)[0], clock=clock)
         for _ in range(batches):
             work = transactions(BATCH)
-            seconds["jsonl"] += await _commit_all(storage, work)
-            seconds["memory"] += await _commit_all(memory, work)
+            seconds = {"jsonl": await _commit_all(storage, work)}
+            seconds["memory"] = await _commit_all(memory, work)
             wires = [[write_to_wire(write, 5, 1_700_000_000_000) for write in tx.writes] for tx in work]
-            seconds["encoded"] += _encode_and_write_all(descriptor, wires)
+            seconds["encoded"] = _encode_and_write_all(descriptor, wires)
             lines = [encode_line(tx.writes, 5, 1_700_000_000_000) for tx in work]
-            seconds["bound"] += _write_all(descriptor, lines)
+            seconds["bound"] = _write_all(descriptor, lines)
+            for name, spent in seconds.items():
+                found[name].append(BATCH / spent)
         await storage.close()
         os.close(descriptor)
-        for name, spent in seconds.items():
-            found[name].append(BATCH * batches / spent)
     return found
 
 
@@ -166,7 +165,7 @@ def run(*, quick: bool = False) -> Iterator[Row]:
     """Commits per second with the share of the bound, and milliseconds to open a file of many entries."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        rates = anyio.run(_rates, folder, 3 if quick else 25, 3 if quick else 7)
+        rates = anyio.run(_rates, folder, 6 if quick else 50, 3 if quick else 7)
         bound = figure("bound: one write of the same bytes", "jsonl", 0, rates["bound"], "writes/s")
         yield bound
         yield figure("bound: the same values encoded and written", "jsonl", 0, rates["encoded"], "writes/s")

@@ -32,6 +32,8 @@ from restartpoint.storage.sqlite.schema import SCHEMA
 __all__ = ["run"]
 
 METADATA = SessionMetadata(id="bench", created_at=0)
+BATCH = 100
+"""Commits per sample."""
 
 
 def run(*, quick: bool = False) -> Iterator[Row]:
@@ -54,20 +56,21 @@ async def _rates(folder: Path, commits: int, rounds: int) -> dict[str, list[floa
     found: dict[str, list[float]] = {"bound": [], "one hop": [], "in place": []}
     for number in range(rounds):
         first, *work = transactions(commits + 1)
-        found["bound"].append(_bare_loop(folder / f"bound{number}", [first, *work]))
+        found["bound"].extend(_bare_loop(folder / f"bound{number}", [first, *work]))
         hops: dict[str, Hop | None] = {"one hop": None, "in place": InlineHop()}
         for what, hop in hops.items():
             path = folder / f"{what}{number}.sqlite"
             storage = await SqliteStorage.create(path, METADATA, first, clock=SystemClock(), hop=hop)
-            start = time.perf_counter()
-            for tx in work:
-                await storage.commit(tx)
-            found[what].append(len(work) / (time.perf_counter() - start))
+            for at in range(0, commits, BATCH):
+                start = time.perf_counter()
+                for tx in work[at : at + BATCH]:
+                    await storage.commit(tx)
+                found[what].append(BATCH / (time.perf_counter() - start))
             await storage.close()
     return found
 
 
-def _bare_loop(path: Path, work: list[Transaction]) -> float:
+def _bare_loop(path: Path, work: list[Transaction]) -> list[float]:
     """Every statement that such a commit takes, its values ready; nothing is encoded, decided or carried anywhere."""
     connection = sqlite3.connect(path, isolation_level=None, cached_statements=256)
     try:
@@ -79,10 +82,13 @@ def _bare_loop(path: Path, work: list[Transaction]) -> float:
         connection.execute("INSERT INTO writer_lease VALUES ('owner', 1, 0)")
         first, *ready = [_parameters(tx, 1 + 4 * number) for number, tx in enumerate(work)]
         connection.execute("INSERT INTO branch_meta VALUES (?, ?, ?, NULL, NULL)", ("branch", first[0][0], 1))
-        start = time.perf_counter()
-        for entry, registers in ready:
-            _bare_commit(connection, entry, registers)
-        return len(ready) / (time.perf_counter() - start)
+        samples = []
+        for at in range(0, len(ready), BATCH):
+            start = time.perf_counter()
+            for entry, registers in ready[at : at + BATCH]:
+                _bare_commit(connection, entry, registers)
+            samples.append(BATCH / (time.perf_counter() - start))
+        return samples
     finally:
         connection.close()
 
