@@ -156,6 +156,7 @@ def _generation(walk: Walk) -> JsonObject:
     return state["phase"]["generation"]  # type: ignore[index,call-overload,return-value]
 
 
+@pytest.mark.covers("RT-3.4-02")
 def test_a_settlement_keeps_what_it_does_not_own() -> None:
     """Input that arrives while a request is out stays in the inbox."""
     walk = scenarios.requested()
