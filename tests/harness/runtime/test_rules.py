@@ -4,7 +4,7 @@ import pytest
 
 from restartpoint import HarnessFault, RunCompleted
 from restartpoint.contract import NAMESPACES, OP_META, UNSET
-from restartpoint.errors import HarnessClosed, InvariantBroken, LaneBusy, Rejected
+from restartpoint.errors import HarnessClosed, InvariantBroken, LaneBusy, NotBuiltYet, Rejected
 from restartpoint.runtime.procedures import run_operation
 from restartpoint.runtime.settings import Settings, SettingsLine
 from restartpoint.runtime.work import Work
@@ -102,6 +102,8 @@ async def test_a_deferred_run_is_reported_with_its_handle(place: Place) -> None:
     prefix = next(one for one in await prefixes(SCENARIOS["deferred"], place) if one.name == "settle_deferred")
     async with next_life(prefix, []).open() as harness:
         (suspended,) = harness.suspended
+        with pytest.raises(NotBuiltYet):
+            await harness.resume()
     assert (suspended.reason, suspended.deferred, suspended.kind) == ("deferred", HANDLE, "run")
     assert suspended.started_at == prefix.stage.clock.now
 
