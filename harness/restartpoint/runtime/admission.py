@@ -35,7 +35,7 @@ from restartpoint.hooks import BeforeRunOutcome
 from restartpoint.runtime.announce import Committed
 from restartpoint.runtime.barrier import ActionInfo
 from restartpoint.runtime.identities import missing_identities, needed_next
-from restartpoint.runtime.owner import ActiveOperation, LaneOwner, Reservation
+from restartpoint.runtime.owner import ActiveOperation, LaneOwner, Reservation, Turn
 from restartpoint.runtime.restore import Restored, restore
 from restartpoint.runtime.services import Services
 from restartpoint.runtime.task import start_task
@@ -80,10 +80,13 @@ def _is_content(content: JsonValue) -> bool:
     return isinstance(content, str)
 
 
-async def accept_prompt(services: Services, owner: LaneOwner, messages: tuple[AgentMessage, ...]) -> ActiveOperation:
+async def accept_prompt(
+    services: Services, owner: LaneOwner, turn: Turn, messages: tuple[AgentMessage, ...]
+) -> ActiveOperation:
     """The accepted run, whose task has started (§3.6)."""
     reservation = Reservation(operation_id=services.session.ids.next(), kind="run")
-    await services.session.mutate(owner.lane, lambda mutator: owner.reserve(mutator, reservation))
+    async with turn:
+        await services.session.mutate(owner.lane, lambda mutator: owner.reserve(mutator, reservation))
     try:
         await _require_identities(services, owner)
         injected = await _before_run(services, owner, reservation, messages)
@@ -175,7 +178,7 @@ def _work(services: Services, owner: LaneOwner, current: Current, *, restored: b
 # --- resume (§4.5) ----------------------------------------------------------------------------------------------
 
 
-async def resume_operation(services: Services, owner: LaneOwner) -> ActiveOperation:
+async def resume_operation(services: Services, owner: LaneOwner, turn: Turn) -> ActiveOperation:
     """The open operation, whose task has been started in activation."""
 
     async def job(mutator: SessionMutator) -> ActiveOperation:
@@ -197,7 +200,8 @@ async def resume_operation(services: Services, owner: LaneOwner) -> ActiveOperat
         owner.install(active)
         return active
 
-    active = await services.session.mutate(owner.lane, job)
+    async with turn:
+        active = await services.session.mutate(owner.lane, job)
     active.work.announce.run_resume()
     start_task(services, owner, active, "resume")
     return active

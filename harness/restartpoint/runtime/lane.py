@@ -51,7 +51,7 @@ from restartpoint.runtime.admission import accept_prompt, checked_messages, resu
 from restartpoint.runtime.announce import Committed, bill
 from restartpoint.runtime.barrier import ActionInfo
 from restartpoint.runtime.expansion import expanded_skill, expanded_template
-from restartpoint.runtime.owner import ActiveOperation, LaneOwner, Reservation
+from restartpoint.runtime.owner import ActiveOperation, LaneOwner, Reservation, Turn
 from restartpoint.runtime.promise import Promise
 from restartpoint.runtime.services import Services
 from restartpoint.session import Session, SessionMutator, SessionTree
@@ -108,7 +108,9 @@ class AgentLane:
         """
         timestamp = self._services.session.clock.now_ms()
         return self._admit(
-            lambda: accept_prompt(self._services, self._owner, checked_messages(self.name, message, images, timestamp))
+            lambda turn: accept_prompt(
+                self._services, self._owner, turn, checked_messages(self.name, message, images, timestamp)
+            )
         )
 
     def resume(self) -> Coroutine[Any, Any, OperationOutcome]:
@@ -117,7 +119,7 @@ class AgentLane:
         Raises:
             NothingToResume, LaneBusy, MissingIdentities, Closed, NotBuiltYet: nothing was written.
         """
-        return self._admit(lambda: resume_operation(self._services, self._owner))
+        return self._admit(lambda turn: resume_operation(self._services, self._owner, turn))
 
     async def skill(self, name: str, additional_instructions: str | None = None) -> RunOutcome:
         """Run a registered skill as a prompt, with further instructions below it.
@@ -298,7 +300,7 @@ class AgentLane:
 
         return await self._detached(lambda: self._services.session.mutate(self.name, job))
 
-    def _admit(self, admission: Callable[[], Awaitable[ActiveOperation]]) -> Coroutine[Any, Any, RunOutcome]:
+    def _admit(self, admission: Callable[[Turn], Awaitable[ActiveOperation]]) -> Coroutine[Any, Any, RunOutcome]:
         """Start the admission now, in a task that the harness owns; what is returned waits for its operation's end."""
         return self._outcome(self._services.spawn(self._owner.arriving(admission)))
 

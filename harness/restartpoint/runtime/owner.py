@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Literal, TypeVar
 
+import anyio
 import msgspec
 
 from restartpoint.contract import LANE_STATE, OP_META, OperationKind, RunOutcome, kind_of
@@ -16,7 +17,7 @@ from restartpoint.runtime.services import Services
 from restartpoint.runtime.work import Work
 from restartpoint.session import SessionMutator
 
-__all__ = ["ActiveOperation", "LaneOwner", "Reservation"]
+__all__ = ["ActiveOperation", "LaneOwner", "Reservation", "Turn"]
 
 
 T = TypeVar("T")
@@ -37,6 +38,27 @@ class ActiveOperation:
         self.completion: Promise[RunOutcome] = Promise()
 
 
+class Turn:
+    """A place in the queue of those who ask for a lane: entered after the one before has asked, or given up."""
+
+    def __init__(self, before: Turn | None) -> None:
+        self._before = before
+        self._passed = anyio.Event()
+
+    async def __aenter__(self) -> None:
+        before, self._before = self._before, None
+        if before is not None and not before._passed.is_set():
+            await before._passed.wait()
+
+    async def __aexit__(self, *_: object) -> None:
+        self.pass_on()
+
+    def pass_on(self) -> None:
+        """Let the next one ask."""
+        self._before = None
+        self._passed.set()
+
+
 class LaneOwner:
     """A lane's process-local record. It changes only inside the lane's mutation line or under the admission barrier."""
 
@@ -49,15 +71,25 @@ class LaneOwner:
         self.reservation: Reservation | None = None
         self.active: ActiveOperation | None = None
         self._arriving = 0
+        self._last_turn: Turn | None = None
 
-    def arriving(self, admission: Callable[[], Awaitable[T]]) -> Callable[[], Awaitable[T]]:
-        """The admission, counted from now until it ended, so that whoever asks next sees that the lane is wanted."""
+    def arriving(self, admission: Callable[[Turn], Awaitable[T]]) -> Callable[[], Awaitable[T]]:
+        """The admission, counted from now until it ended, so that whoever asks next sees that the lane is wanted.
+
+        Admissions get their turn at the lane in the order of these calls, whatever order their tasks start in. An
+        operation that is live now refuses them, even when it frees the lane before their turn comes (§3.6).
+        """
         self._arriving += 1
+        turn = self._last_turn = Turn(self._last_turn)
+        live = self.active
 
         async def counted() -> T:
             try:
-                return await admission()
+                if live is not None:
+                    raise self._busy_with(live)
+                return await admission(turn)
             finally:
+                turn.pass_on()
                 self._arriving -= 1
                 self.barrier.notify()
 
@@ -93,10 +125,12 @@ class LaneOwner:
             LaneBusy: names the operation that is.
         """
         if self.active is not None:
-            work = self.active.work
-            raise LaneBusy(self.lane, work.operation_id, kind_of(work.operation.intent))
+            raise self._busy_with(self.active)
         if self.reservation is not None and self.reservation is not own:
             raise LaneBusy(self.lane, self.reservation.operation_id, self.reservation.kind)
+
+    def _busy_with(self, active: ActiveOperation) -> LaneBusy:
+        return LaneBusy(self.lane, active.work.operation_id, kind_of(active.work.operation.intent))
 
     def release(self, reservation: Reservation) -> None:
         """Give the lane back when that reservation still holds it."""
