@@ -32,11 +32,13 @@ from restartpoint.contract import (
     RegisterDelete,
     RegisterSet,
     ResponseProvenance,
+    RunEndEvent,
     RunIntent,
     RunState,
     Transaction,
     user_message,
 )
+from restartpoint.errors import LaneBusy
 from restartpoint.providers import ScriptedCall, asks, says
 from restartpoint.runtime.settings import Settings
 from restartpoint.runtime.transitions import Current, OwnedKeys, finish_failed, finish_run
@@ -171,6 +173,21 @@ async def test_no_effect_starts_on_the_lane_line(place: Place, log: Log) -> None
         "job", "before_run", "before_request", "transform_context", "request", "before_tool", "tool", "after_tool",
     }  # fmt: skip
     assert {what for what, inside in seen if inside} == {"job"}
+
+
+@pytest.mark.covers("RT-3.6-17", "INV-22")
+async def test_a_listener_of_the_end_still_finds_the_lane_taken(place: Place, log: Log) -> None:
+    stage = Stage(place, [says("one"), says("two")], log=log)
+    asked: list[Any] = []
+    async with stage.open() as harness:
+        remove = harness.events.on(RunEndEvent, lambda event: asked.append(harness.prompt("too early")))
+        outcome = await harness.prompt("go")
+        remove()
+        with pytest.raises(LaneBusy) as busy:
+            await asked[0]
+        assert (busy.value.operation_id, busy.value.operation_kind) == (outcome.run_id, "run")
+        assert isinstance(await harness.prompt("now"), RunCompleted)
+    assert await stage.messages() == ["user: go", "assistant: one", "user: now", "assistant: two"]
 
 
 # --- the end ----------------------------------------------------------------------------------------------------
