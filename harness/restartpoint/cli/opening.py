@@ -13,6 +13,8 @@ import msgspec
 
 from restartpoint.errors import CorruptFile
 from restartpoint.repo import ReadOnlySession, open_session_file
+from restartpoint.seams import SystemClock
+from restartpoint.storage import SqliteStorage
 
 __all__ = ["Backend", "SessionFile", "open_file"]
 
@@ -41,9 +43,13 @@ async def open_file(path: Path) -> AsyncIterator[SessionFile]:
         StorageInUse: somebody keeps every reader out.
     """
     start, torn = _look(path)
-    backend: Backend = "sqlite" if start == _SQLITE_MAGIC else "jsonl"
-    async with await open_session_file(path) as session:
-        yield SessionFile(path=path, backend=backend, session=session, torn_bytes=torn if backend == "jsonl" else 0)
+    if start == _SQLITE_MAGIC:  # so that a damaged database is told as one
+        storage = await SqliteStorage.open(path.resolve(), clock=SystemClock(), read_only=True)
+        async with ReadOnlySession(storage) as session:
+            yield SessionFile(path=path, backend="sqlite", session=session)
+    else:
+        async with await open_session_file(path) as session:
+            yield SessionFile(path=path, backend="jsonl", session=session, torn_bytes=torn)
 
 
 def _look(path: Path) -> tuple[bytes, int]:

@@ -60,6 +60,7 @@ class SqliteSession:
             lease = acquire(
                 connection, self._path, owner_id=owner_id, ttl_ms=settings.ttl_ms, now_ms=self._clock.now_ms()
             )
+            connection.execute("PRAGMA journal_mode = WAL")  # a copy that VACUUM INTO made has another mode
         self._write_under(connection, lease, settings)
 
     def create(self, metadata: SessionMetadata, initial: Transaction, owner_id: str, settings: LeaseSettings) -> None:

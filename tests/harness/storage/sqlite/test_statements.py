@@ -226,3 +226,13 @@ async def test_a_scan_to_the_newest_compaction_reads_nothing_below_it(
         to_the_compaction, read = read, 0
         await storage.scan_branch(BranchScan(start="e199"))
         assert to_the_compaction * 5 < read
+
+
+async def test_a_file_in_another_journal_mode_is_written_in_wal_mode(path: Path, clock: HeldClock) -> None:
+    async with created(path, clock):
+        pass
+    with raw(path) as connection:
+        assert connection.execute("PRAGMA journal_mode = DELETE").fetchone() == ("delete",)
+    async with opened(path, clock):
+        with raw(path) as connection:
+            assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
