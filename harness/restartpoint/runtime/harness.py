@@ -11,6 +11,7 @@ import anyio
 
 from restartpoint.contract import (
     LANE_CONFIG,
+    LANE_LEAF,
     LANE_STATE,
     AgentTool,
     CompactionSettings,
@@ -31,7 +32,7 @@ from restartpoint.contract import (
     Transaction,
     check_readable,
 )  # fmt: skip
-from restartpoint.errors import HarnessClosed, InvalidOptions
+from restartpoint.errors import HarnessClosed, InvalidOptions, SessionCorruption
 from restartpoint.events import EventBus
 from restartpoint.hooks import Hooks
 from restartpoint.runtime.barrier import Drive
@@ -318,6 +319,12 @@ async def _attach(session: Session, options: HarnessOptions, settings: Settings,
 
 
 async def _seed_main(mutator: SessionMutator, seed: LaneConfiguration) -> None:
-    """S02: the first configuration of main, written at most once."""
-    if await mutator.get_register(LANE_CONFIG, MAIN_LANE) is None:
+    """S02: the first configuration of main, written at most once, and never into a session that has no main."""
+    config, state, leaf = await mutator.get_registers(
+        [(one, MAIN_LANE) for one in (LANE_CONFIG, LANE_STATE, LANE_LEAF)]
+    )
+    if state is None or leaf is None:
+        absent = "lane.state" if state is None else "lane.leaf"
+        raise SessionCorruption(MAIN_LANE, "lane registers", f"{absent} is missing")
+    if config is None:
         await mutator.commit(Transaction((RegisterSet(LANE_CONFIG, MAIN_LANE, seed),)))

@@ -1,10 +1,21 @@
 """Opening a harness: the seed of main, what an error of the block looks like, lanes and defaults (§5.2)."""
 
+from typing import Any
+
 import anyio
 import pytest
 
 from restartpoint import AgentHarness, HarnessOptions
-from restartpoint.contract import LANE_CONFIG, LaneConfiguration, RegisterDelete, RetryPolicy, Transaction
+from restartpoint.contract import (
+    LANE_CONFIG,
+    LANE_LEAF,
+    LANE_STATE,
+    LaneConfiguration,
+    Namespace,
+    RegisterDelete,
+    RetryPolicy,
+    Transaction,
+)
 from restartpoint.errors import (
     InvalidLane,
     InvalidOptions,
@@ -50,6 +61,22 @@ async def test_a_lane_without_its_registers_is_refused_as_corrupt(place: Place, 
         async with stage.open():
             pass
     assert (refused.value.lane, refused.value.check) == ("side", "lane registers")
+
+
+@pytest.mark.parametrize("namespace", [LANE_LEAF, LANE_STATE])
+async def test_a_session_without_the_lane_main_is_refused_before_anything_is_written(
+    place: Place, log: Log, namespace: Namespace[Any]
+) -> None:
+    stage = Stage(place, [], log=log)
+    storage = await stage.storage()
+    await storage.commit(Transaction((RegisterDelete(namespace, "main"),)))
+    await storage.close()
+    with pytest.raises(SessionCorruption) as refused:
+        async with stage.open():
+            pass
+    assert (refused.value.lane, refused.value.check) == ("main", "lane registers")
+    assert await stage.session.get_register(LANE_CONFIG, "main") is None
+    await stage.session.close()
 
 
 @pytest.mark.covers("RT-5.2-18", "RT-5.2-17", "RT-5.2-01")
