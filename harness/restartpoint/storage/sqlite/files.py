@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from restartpoint.errors import CorruptFile, SessionExists, SessionNotFound, StorageError
 from restartpoint.storage.jsonl.files import Durability
+from restartpoint.storage.jsonl.lock import FileLock
 
-__all__ = ["check_session_file", "draft_path", "make_draft", "publish", "remove"]
+__all__ = ["check_session_file", "draft_path", "make_draft", "publish", "remove", "remove_session"]
 
 _SIDECARS = ("-wal", "-shm", "-journal")
 
@@ -63,15 +66,17 @@ def publish(path: Path, draft: Path, *, id: str, durability: Durability) -> None
 
     Raises:
         SessionExists: somebody else published first.
+        SessionLocked: somebody else creates or deletes it at this moment.
         StorageError: the file cannot be published.
     """
     try:
         if durability == "power":
             _fsync(draft, os.O_RDONLY)
-        if not os.path.lexists(path):
-            # The log of a session that was deleted half-way would be read into the new one.
-            _remove_sidecars(path)
-        _give_name(draft, path)
+        with _alone_at(path):
+            if not os.path.lexists(path):
+                # The log of a session that was deleted half-way would be read into the new one.
+                _remove_sidecars(path)
+            _give_name(draft, path)
         if durability == "power":
             _fsync(path.parent, os.O_RDONLY | os.O_DIRECTORY)
     except FileExistsError:
@@ -83,9 +88,29 @@ def publish(path: Path, draft: Path, *, id: str, durability: Durability) -> None
 
 
 def remove(path: Path) -> None:
-    """Remove a session file, then its sidecars."""
+    """Remove a draft, then its sidecars; nobody else knows the name."""
     path.unlink(missing_ok=True)
     _remove_sidecars(path)
+
+
+def remove_session(path: Path) -> None:
+    """Remove a session file, then its sidecars, and none of a session that is created there meanwhile.
+
+    Raises:
+        SessionLocked: somebody else creates or deletes it at this moment.
+    """
+    with _alone_at(path):
+        remove(path)
+
+
+@contextmanager
+def _alone_at(path: Path) -> Iterator[None]:
+    """Nobody else gives the name to a file or takes it away in between: their sidecars have the same names."""
+    lock = FileLock.acquire(path)
+    try:
+        yield
+    finally:
+        lock.release(remove=True)
 
 
 def _remove_sidecars(path: Path) -> None:

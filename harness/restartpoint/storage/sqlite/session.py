@@ -199,6 +199,7 @@ def delete_file(path: Path, *, owner_id: str, settings: LeaseSettings, clock: Cl
     Raises:
         SessionNotFound: there is nothing at the path.
         LeaseHeld: somebody has the session open.
+        SessionLocked: somebody else creates or deletes it at this moment.
         StorageError: the file cannot be removed.
     """
     try:
@@ -212,7 +213,7 @@ def delete_file(path: Path, *, owner_id: str, settings: LeaseSettings, clock: Cl
     except CorruptFile:
         pass  # what is no session has no owner either
     try:
-        files.remove(path)
+        files.remove_session(path)
     except OSError as error:
         raise StorageError(f"{path}: the session cannot be removed: {error.strerror}") from error
 

@@ -12,11 +12,12 @@ from restartpoint.errors import (
     DuplicateId,
     LeaseHeld,
     SessionExists,
+    SessionLocked,
     SessionNotFound,
     StorageError,
     UnsupportedStorageVersion,
 )
-from restartpoint.storage.sqlite import SqliteStorage
+from restartpoint.storage.sqlite import SqliteStorage, files
 from tests.harness.storage.sqlite.stage import BY_HAND, created, opened, raw, rows, run_child
 from tests.harness.storage.stage import INITIAL, METADATA, HeldClock, ProcessEnded, said, say, tx
 
@@ -198,6 +199,27 @@ async def test_a_session_is_deleted_with_its_sidecars_unless_somebody_has_it_ope
     assert list(path.parent.iterdir()) == []
     with pytest.raises(SessionNotFound):
         await SqliteStorage.delete(path, clock=clock)
+
+
+async def test_nobody_creates_a_session_between_the_two_halves_of_a_deletion(
+    path: Path, clock: HeldClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await (await create(path, clock)).close()
+    unlink, refused = Path.unlink, list[type[Exception]]()
+
+    def interrupted(removed: Path, missing_ok: bool = False) -> None:
+        unlink(removed, missing_ok=missing_ok)
+        if removed == path:
+            draft = files.draft_path(path, "rival")
+            draft.write_text("a rival's session")
+            with pytest.raises(SessionLocked) as caught:
+                files.publish(path, draft, id="s1", durability="process")
+            refused.append(caught.type)
+
+    monkeypatch.setattr(Path, "unlink", interrupted)
+    await SqliteStorage.delete(path, clock=clock)
+    assert refused == [SessionLocked]
+    assert list(path.parent.iterdir()) == []
 
 
 async def test_what_is_damaged_can_be_deleted_too(path: Path, clock: HeldClock) -> None:
