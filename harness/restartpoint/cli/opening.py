@@ -42,9 +42,9 @@ async def open_file(path: Path) -> AsyncIterator[SessionFile]:
         UnsupportedStorageVersion: a newer program wrote it.
         StorageInUse: somebody keeps every reader out.
     """
-    start, torn = _look(path)
+    target, start, torn = _look(path)
     if start == _SQLITE_MAGIC:  # so that a damaged database is told as one
-        storage = await SqliteStorage.open(path.resolve(), clock=SystemClock(), read_only=True)
+        storage = await SqliteStorage.open(target, clock=SystemClock(), read_only=True)
         async with ReadOnlySession(storage) as session:
             yield SessionFile(path=path, backend="sqlite", session=session)
     else:
@@ -52,15 +52,15 @@ async def open_file(path: Path) -> AsyncIterator[SessionFile]:
             yield SessionFile(path=path, backend="jsonl", session=session, torn_bytes=torn)
 
 
-def _look(path: Path) -> tuple[bytes, int]:
-    """The first bytes of a regular file, and how many bytes follow its last line break."""
+def _look(path: Path) -> tuple[Path, bytes, int]:
+    """The regular file that the path leads to, its first bytes, and how many bytes follow its last line break."""
     try:
         mode = path.stat().st_mode
         if not stat.S_ISREG(mode):  # opening a pipe would wait for its other end
             kind = "a folder; name one session file in it" if stat.S_ISDIR(mode) else "no regular file"
             raise CorruptFile(str(path), f"this is {kind}")
         with path.open("rb") as file:  # a process that has this very file open as SQLite would lose its locks here
-            return file.read(len(_SQLITE_MAGIC)), _after_last_line(file.fileno())
+            return path.resolve(), file.read(len(_SQLITE_MAGIC)), _after_last_line(file.fileno())
     except (FileNotFoundError, NotADirectoryError):
         raise CorruptFile(str(path), "there is no such file") from None
     except OSError as error:
