@@ -69,7 +69,7 @@ class FileRepository(SessionRepository):
                 sessions.append(await self._listed(path))
             except SessionNotFound:
                 continue  # deleted since the folder was read
-            except (CorruptFile, UnsupportedStorageVersion, InvalidSessionId) as error:
+            except (StorageError, UnsupportedStorageVersion, InvalidSessionId) as error:
                 unreadable.append(Unreadable(path=str(path), reason=str(error)))
         sessions.sort(key=lambda metadata: metadata.id)
         return Listing(sessions=tuple(sessions), unreadable=tuple(unreadable))

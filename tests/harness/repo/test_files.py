@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from restartpoint.contract import UNSET
+from restartpoint.contract import UNSET, SessionMetadata
 from restartpoint.errors import (
     CorruptFile,
     SessionExists,
@@ -276,6 +276,24 @@ async def test_a_newer_session_is_refused_listed_as_unreadable_and_left_as_it_is
     listing = await files.list()
     assert (listing.sessions, [unreadable.path for unreadable in listing.unreadable]) == ((), [str(path)])
     assert path.read_bytes() == newer
+
+
+class FailingDisk(JsonlRepository):
+    """A folder in which the file of one session cannot be read at this moment."""
+
+    async def _read_metadata(self, path: Path) -> SessionMetadata:
+        if path.name == "bad.jsonl":
+            raise StorageError("the disk does not answer")
+        return await super()._read_metadata(path)
+
+
+async def test_a_file_that_the_disk_does_not_give_now_hides_no_other_session(tmp_path: Path) -> None:
+    async with FailingDisk(tmp_path) as files:
+        path = await closed(files, "bad")
+        await closed(files, "good")
+        listing = await files.list()
+    assert [metadata.id for metadata in listing.sessions] == ["good"]
+    assert [(one.path, one.reason) for one in listing.unreadable] == [(str(path), "the disk does not answer")]
 
 
 async def test_equal_clocks_and_equal_chance_write_equal_jsonl_bytes(tmp_path: Path) -> None:
