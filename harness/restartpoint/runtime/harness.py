@@ -315,16 +315,14 @@ async def _attach(session: Session, options: HarnessOptions, settings: Settings,
         )
         if restored.operation is not None:
             suspended.append(suspended_operation(services, restored))
+    if MAIN_LANE not in lanes:
+        raise SessionCorruption(MAIN_LANE, "lane registers", "lane.state is missing")
     return AgentHarness(services, lanes, runner, options.drive, tuple(suspended))
 
 
 async def _seed_main(mutator: SessionMutator, seed: LaneConfiguration) -> None:
     """S02: the first configuration of main, written at most once, and never into a session that has no main."""
-    config, state, leaf = await mutator.get_registers(
-        [(one, MAIN_LANE) for one in (LANE_CONFIG, LANE_STATE, LANE_LEAF)]
-    )
-    if state is None or leaf is None:
-        absent = "lane.state" if state is None else "lane.leaf"
-        raise SessionCorruption(MAIN_LANE, "lane registers", f"{absent} is missing")
-    if config is None:
+    if await mutator.get_register(LANE_CONFIG, MAIN_LANE) is not None:
+        return
+    if None not in await mutator.get_registers([(LANE_STATE, MAIN_LANE), (LANE_LEAF, MAIN_LANE)]):
         await mutator.commit(Transaction((RegisterSet(LANE_CONFIG, MAIN_LANE, seed),)))
