@@ -28,12 +28,6 @@ STARTS = {**{name: f"hook {name}" for name in HOOKS}, "assistant_request": "requ
 """The step that parks before each place of the architecture's list, and what its double logs."""
 
 
-@pytest.fixture
-def backend() -> str:
-    """The gate knows nothing of storage."""
-    return "memory"
-
-
 def active_of(harness: AgentHarness) -> ActiveOperation:
     active = harness._owner.active
     assert active is not None

@@ -40,13 +40,6 @@ from tests.harness.runtime.scenarios import SCENARIOS, spent
 from tests.harness.runtime.stage import Stage, stage_of
 from tests.harness.runtime.storages import FailingStorage
 
-
-@pytest.fixture
-def backend() -> str:
-    """Events come after the commits of whatever backend."""
-    return "memory"
-
-
 PROMPT = ["seed_main", "accept_run", "run_start", "message_start user", "message_end user", "entry_added user"]
 ANSWER = [
     "start_generation", "turn_start", "intend_assistant", "request 1", "message_start assistant", "message_update",

@@ -21,12 +21,6 @@ KINDS = (
 )  # fmt: skip
 
 
-@pytest.fixture
-def backend() -> str:
-    """The barrier knows nothing of storage."""
-    return "memory"
-
-
 def with_hooks(harness: AgentHarness, log: Log, *names: str) -> None:
     for name in names:
         harness.hooks.on(name, lambda event, name=name: log.note(f"hook {name}"), id=name)  # type: ignore[call-overload]

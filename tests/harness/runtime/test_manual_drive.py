@@ -20,12 +20,6 @@ from tests.harness.runtime.stage import Stage, stage_of
 MakeStage = Callable[[Scenario], Stage]
 
 
-@pytest.fixture
-def backend() -> str:
-    """Drive knows nothing of storage; the matrices below say where they run elsewhere."""
-    return "memory"
-
-
 DETAILS: dict[str, set[str]] = {
     "before_run": {"runId"},
     "before_resume": {"operationKind"},

@@ -59,12 +59,6 @@ from tests.harness.runtime.storages import CountingStorage
 SCENARIO = SCENARIOS["sequential by the option"]
 
 
-@pytest.fixture
-def backend() -> str:
-    """Restore reads through the port; that backends answer alike is the conformance suite's matter."""
-    return "memory"
-
-
 @dataclass(frozen=True)
 class Held:
     """What a prefix holds: the open operation with its state, or None for both, and the entries in order."""

@@ -15,12 +15,6 @@ from tests.harness.runtime.scenarios import HANDLE, SCENARIOS
 from tests.harness.runtime.stage import Stage, stage_of
 from tests.harness.runtime.storages import FailingStorage
 
-
-@pytest.fixture
-def backend() -> str:
-    return "memory"
-
-
 ACCEPT = ["entry", "set lane.leaf/main", "set op.meta/O", "set op.state/O", "set lane.state/main"]
 STATE = ["set op.state/O"]
 SETTLE = ["entry", "set lane.leaf/main", "usage", "set op.state/O"]

@@ -40,12 +40,6 @@ SETTINGS: JsonObject = {
 }
 
 
-@pytest.fixture
-def backend() -> str:
-    """The states are the same values on every backend, as the scenarios show."""
-    return "memory"
-
-
 async def states(stage: Stage, **options: Any) -> list[dict[str, Any]]:
     """Every op.state that the scenario's run writes, as JSON in order."""
     async with stage.open(**options) as harness:
