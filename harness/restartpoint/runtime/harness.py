@@ -36,6 +36,7 @@ from restartpoint.errors import HarnessClosed, InvalidOptions, SessionCorruption
 from restartpoint.events import EventBus
 from restartpoint.hooks import Hooks
 from restartpoint.runtime.barrier import Drive
+from restartpoint.runtime.facts import fact_listener
 from restartpoint.runtime.lane import AgentLane
 from restartpoint.runtime.lanes import lane_info
 from restartpoint.runtime.owner import LaneOwner
@@ -306,6 +307,7 @@ async def _attach(session: Session, options: HarnessOptions, settings: Settings,
         spawn=runner.spawn,
         fault=runner.fault,
     )
+    session.on_commit(fact_listener(runner.events))
     await session.mutate(MAIN_LANE, lambda mutator: _seed_main(mutator, services.seed))
     lanes, suspended = {}, []
     for register in await session.list_registers(LANE_STATE):
