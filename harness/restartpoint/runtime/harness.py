@@ -156,19 +156,19 @@ class AgentHarness(AgentLane):
         Every lane is restored and checked; no operation is started.
 
         Raises:
-            SessionCorruption: a lane's registers contradict each other; no lane is opened.
-            InvalidOptions, NotBuiltYet: an option cannot be used.
+            SessionCorruption: a lane's registers contradict each other; no lane is opened, and the session is closed.
+            InvalidOptions, NotBuiltYet: an option cannot be used; the session stays as it is.
         """
         settings = options.settings()
         failure: Exception | None = None
         async with anyio.create_task_group() as group:
             try:
-                harness = await _attach(session, options, settings, Runner(group))
+                runner = Runner(group)
                 try:
-                    yield harness
+                    yield await _attach(session, options, settings, runner)
                 finally:
                     with anyio.CancelScope(shield=True):
-                        await harness.close()
+                        await _detach(session, runner)
             except Exception as error:  # noqa: BLE001 - it is raised below, where no task group wraps it
                 failure = error
             group.cancel_scope.cancel()  # the tasks of async listeners would wait for ever
@@ -283,8 +283,7 @@ class AgentHarness(AgentLane):
 
     async def close(self) -> None:
         """Detach: a controlled crash that writes nothing; open operations stay resumable (§4.7)."""
-        self._runner.stop(HarnessClosed("the harness was closed; resume() the operation after reopening"))
-        await self._services.session.close()
+        await _detach(self._services.session, self._runner)
 
 
 async def _attach(session: Session, options: HarnessOptions, settings: Settings, runner: Runner) -> AgentHarness:
@@ -320,6 +319,12 @@ async def _attach(session: Session, options: HarnessOptions, settings: Settings,
     if MAIN_LANE not in lanes:
         raise SessionCorruption(MAIN_LANE, "lane registers", "lane.state is missing")
     return AgentHarness(services, lanes, runner, options.drive, tuple(suspended))
+
+
+async def _detach(session: Session, runner: Runner) -> None:
+    """Stop what the harness runs, then give the session up."""
+    runner.stop(HarnessClosed("the harness was closed; resume() the operation after reopening"))
+    await session.close()
 
 
 async def _seed_main(mutator: SessionMutator, seed: LaneConfiguration) -> None:

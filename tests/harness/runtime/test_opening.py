@@ -22,6 +22,7 @@ from restartpoint.errors import (
     LaneExists,
     NotBuiltYet,
     SessionCorruption,
+    StorageClosed,
     UnknownTarget,
 )
 from restartpoint.providers import SCRIPTED_MODEL, says
@@ -64,7 +65,7 @@ async def test_a_lane_without_its_registers_is_refused_as_corrupt(place: Place, 
 
 
 @pytest.mark.parametrize("namespace", [LANE_LEAF, LANE_STATE])
-async def test_a_session_without_the_lane_main_is_refused_before_anything_is_written(
+async def test_a_session_without_the_lane_main_is_refused_before_anything_is_written_and_closed(
     place: Place, log: Log, namespace: Namespace[Any]
 ) -> None:
     stage = Stage(place, [], log=log)
@@ -75,8 +76,11 @@ async def test_a_session_without_the_lane_main_is_refused_before_anything_is_wri
         async with stage.open():
             pass
     assert (refused.value.lane, refused.value.check) == ("main", "lane registers")
-    assert await stage.session.get_register(LANE_CONFIG, "main") is None
-    await stage.session.close()
+    with pytest.raises(StorageClosed):
+        await stage.session.get_stats()
+    storage = await stage.storage()
+    assert await storage.get_register(LANE_CONFIG, "main") is None
+    await storage.close()
 
 
 @pytest.mark.covers("RT-5.2-18", "RT-5.2-17", "RT-5.2-01")
