@@ -63,7 +63,7 @@ async def test_the_suite_runs_without_a_test_runner_and_names_what_it_found() ->
 )
 def test_the_machine_finds_a_seeded_mistake(storage: type[MemoryStorage], data: type[SessionData]) -> None:
     with pytest.raises(OracleFinding):
-        run_storage_machine(lambda: [MemoryPlace(), BrokenPlace(storage, data)], runs=60, steps=20, shrink=False)
+        run_storage_machine(lambda: [MemoryPlace(), BrokenPlace(storage, data)], runs=2000, steps=30, shrink=False)
 
 
 def test_a_machine_in_which_a_rule_never_ran_fails() -> None:
