@@ -32,8 +32,9 @@ class Repositories(RuleBasedStateMachine):
         super().__init__()
         self.runner = asyncio.Runner()
         self.root = Path(tempfile.mkdtemp())
-        make = maker(self.kind, self.root, StandingClock())
-        self.owners: list[SessionRepository] = [make() for _ in range(1 if self.kind == "memory" else 2)]
+        # Each owner has a clock of its own, so that their counted ids differ as those of two processes do.
+        clocks = [StandingClock(1_700_000_000_000 + number) for number in range(1 if self.kind == "memory" else 2)]
+        self.owners: list[SessionRepository] = [maker(self.kind, self.root, clock)() for clock in clocks]
         self.texts: dict[str, list[str]] = {}
         self.open: dict[str, tuple[int, Session]] = {}
 
