@@ -25,7 +25,7 @@ from restartpoint_reference.queries import (
 )  # fmt: skip
 from restartpoint_reference.shapes import UNSET, Json, JsonObject, Refused, Unset, differences, same
 from restartpoint_reference.store import Delta, Rule, State, Stats, Violation, apply, stats_of
-from restartpoint_reference.transitions import NO_COMMIT, TRANSITIONS
+from restartpoint_reference.transitions import ALIKE, NO_COMMIT, TRANSITIONS
 from restartpoint_reference.transitions.frame import Commit, Refusal, Transition, View
 from restartpoint_reference.tree import Projector, project
 from restartpoint_reference.vocabulary.entries import (
@@ -46,7 +46,7 @@ from restartpoint_reference.vocabulary.entries import (
 )  # fmt: skip
 
 __all__ = [
-    "NO_COMMIT", "TRANSITIONS", "UNSET", "BranchOrder", "BranchScan", "Commit", "DeleteRegister", "Delta", "Entry",
+    "ALIKE",     "NO_COMMIT", "TRANSITIONS", "UNSET", "BranchOrder", "BranchScan", "Commit", "DeleteRegister", "Delta", "Entry",
     "EntryScan", "EntryType", "Expectation", "Explained", "InsertEntry", "InsertUsage", "Json", "JsonObject",
     "Namespace", "NewEntry", "NewUsage", "Observed", "Order", "Projector", "Refusal", "Refused", "Register", "Rule",
     "SetRegister", "State", "Stats", "Transition", "Unexplained", "UnknownStart", "Unset", "UsageRow", "UsageScan",

@@ -11,8 +11,8 @@ from difflib import SequenceMatcher
 
 from restartpoint_reference.shapes import UNSET, Json, Refused, Unset, differences, same
 from restartpoint_reference.store import State
-from restartpoint_reference.transitions import ALL
-from restartpoint_reference.transitions.frame import ANY, Commit, Inputs, NotThis, Refusal, Seen, Transition, View
+from restartpoint_reference.transitions import ALL, FROM_PHASE, WITHOUT_LANE
+from restartpoint_reference.transitions.frame import Commit, Inputs, NotThis, Refusal, Seen, Transition, View
 from restartpoint_reference.vocabulary.entries import (
     DeleteRegister,
     InsertEntry,
@@ -117,14 +117,13 @@ class _Attempt:
         )
 
 
-def _candidates(view: View, lane: str | None) -> list[Transition]:
+def _candidates(view: View, lane: str | None) -> tuple[Transition, ...]:
     if lane is None:
-        return [found for found in ALL if not found.takes_lane]
+        return WITHOUT_LANE
     try:
-        phase = view.phase
+        return FROM_PHASE[view.phase]
     except NotThis:
-        phase = ANY
-    return [found for found in ALL if found.takes_lane and found.phase in (ANY, phase)]
+        return tuple(found for found in ALL if found.takes_lane)
 
 
 def _attempt(candidate: Transition, view: View, seen: Seen) -> _Attempt:

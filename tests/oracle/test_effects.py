@@ -20,8 +20,8 @@ from restartpoint_oracle import (
 )
 from restartpoint_reference import Namespace, project
 from tests.oracle.replayed import open_judged, transaction_of
-from tests.reference.scenarios import failed_run, plain_run, with_tools
 from tests.reference.walk import Walk
+from tests.reference.walks.runs import failed_run, plain_run, with_tools
 
 MODEL = Model(provider="acme", model_id="m-1", api="scripted", context_window=8000, max_tokens=100)
 

@@ -34,8 +34,9 @@ from restartpoint_oracle import (
 )
 from restartpoint_oracle.samples import FIRST_TRANSACTION, METADATA, custom, message, usage
 from tests.oracle.replayed import open_judged, transaction_of
-from tests.reference.scenarios import SCENARIOS, plain_run
 from tests.reference.walk import Walk
+from tests.reference.walks import SCENARIOS
+from tests.reference.walks.runs import plain_run
 
 Change = Callable[[tuple[Write, ...]], tuple[Write, ...]]
 

@@ -16,8 +16,8 @@ from restartpoint_oracle.wire import entry_json, json_text
 from restartpoint_reference import BranchScan as ModelBranchScan
 from restartpoint_reference import differences, scan_branch
 from tests.oracle.replayed import transaction_of
-from tests.reference.scenarios import SCENARIOS
 from tests.reference.walk import Walk
+from tests.reference.walks import SCENARIOS
 
 PLACES: dict[str, Callable[[Path], Place]] = {
     "memory": lambda _: MemoryPlace(),

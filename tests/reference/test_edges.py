@@ -11,9 +11,9 @@ from restartpoint_reference import TRANSITIONS, Commit, JsonObject, Namespace, S
 from restartpoint_reference.shapes import SAFE_INTEGER
 from restartpoint_reference.transitions.frame import Inputs
 from restartpoint_reference.transitions.settlement import SettleFailure, SettleRetryable
-from tests.reference import scenarios
-from tests.reference.scenarios import R1, RUN, SCENARIOS, U1
 from tests.reference.walk import Step, Walk, assistant
+from tests.reference.walks import SCENARIOS, runs
+from tests.reference.walks.runs import R1, RUN, U1
 
 ALLOWED = {
     "checkpoint": {"assistant", "compaction", "checkpoint", "idle"},
@@ -101,7 +101,7 @@ def state_of(walk: Walk) -> JsonObject:
 @pytest.mark.covers("RT-3.7-T18", "RT-3.2-25")
 @pytest.mark.parametrize("not_before", [5000, SAFE_INTEGER])
 def test_a_failed_attempt_has_its_entry_and_its_row_and_the_next_one_waits(not_before: int) -> None:
-    walk = scenarios.requested(attempts=3)
+    walk = runs.requested(attempts=3)
     before = state_of(walk)["phase"]
     overloaded = assistant(stop="error", error="overloaded")
     walk.take(TRANSITIONS["settle_retryable"], SettleRetryable(response=overloaded, not_before=not_before))
@@ -122,7 +122,7 @@ def test_a_failed_attempt_has_its_entry_and_its_row_and_the_next_one_waits(not_b
 
 @pytest.mark.covers("RT-3.7-T18")
 def test_a_wait_shorter_than_the_delay_is_refused() -> None:
-    walk = scenarios.requested(attempts=3)
+    walk = runs.requested(attempts=3)
     early = SettleRetryable(response=assistant(stop="error", error="overloaded"), not_before=49)
     assert getattr(TRANSITIONS["settle_retryable"](walk.state, "main", early), "guard", "") == "delay_is_kept"
 
@@ -133,7 +133,7 @@ def test_a_wait_shorter_than_the_delay_is_refused() -> None:
     [("invalid api key", 3, "provider_error"), ("overloaded", 1, "retries_exhausted")],
 )
 def test_a_final_error_and_exhausted_attempts_drain(error: str, attempts: int, code: str) -> None:
-    walk = scenarios.requested(attempts=attempts)
+    walk = runs.requested(attempts=attempts)
     failed = SettleFailure(response=assistant(stop="error", error=error), error_message=error)
     walk.take(TRANSITIONS["settle_failure"], failed)
     phase = state_of(walk)["phase"]
@@ -144,7 +144,7 @@ def test_a_final_error_and_exhausted_attempts_drain(error: str, attempts: int, c
 
 @pytest.mark.covers("RT-3.7-T24")
 def test_a_second_overflow_drains() -> None:
-    walk = scenarios.requested()
+    walk = runs.requested()
     text = dumps(state_of(walk), separators=(",", ":")).replace(
         '"overflowRecoveryUsed":false', '"overflowRecoveryUsed":true'
     )

@@ -4,13 +4,13 @@ import json
 from typing import cast
 
 from restartpoint_reference import Explained, Json, JsonObject, State, Unexplained, explain
-from tests.reference import scenarios
-from tests.reference.scenarios import RUN
 from tests.reference.walk import Step
+from tests.reference.walks import runs
+from tests.reference.walks.runs import RUN
 
 
 def step(walk_name: str, commit: str) -> Step:
-    walk = next(scenario for scenario in scenarios.SCENARIOS if scenario.__name__ == walk_name)()
+    walk = next(scenario for scenario in runs.SCENARIOS if scenario.__name__ == walk_name)()
     return next(found for found in walk.steps if found.commit.name == commit)
 
 
@@ -30,7 +30,7 @@ def test_a_wrong_value_is_named_with_its_path() -> None:
     elements[1]["value"] = "elsewhere"
     answer = unexplained(found.before, elements)
     assert (answer.nearest, answer.section, answer.lane) == ("settle_stop", "3.7", "main")
-    assert answer.differences == (f"writes[1].value: expected {scenarios.R2!r}, found 'elsewhere'",)
+    assert answer.differences == (f"writes[1].value: expected {runs.R2!r}, found 'elsewhere'",)
     assert str(answer).startswith("no transition makes this commit; the nearest is settle_stop (§3.7) on lane main")
 
 
@@ -79,14 +79,14 @@ def test_a_commit_on_a_lane_that_does_not_exist_is_unexplained() -> None:
     elements: list[JsonObject] = [
         {"kind": "register", "op": "set", "seq": 1, "namespace": "lane.leaf", "key": "ghost", "value": None}
     ]
-    answer = unexplained(scenarios.opened().state, elements)
+    answer = unexplained(runs.opened().state, elements)
     assert answer.lane == "ghost"
 
 
 def test_the_settlement_that_completes_a_batch_is_told_apart_in_the_detail() -> None:
     kinds = {}
     for name in ("plain_run", "parallel_tools", "refused_tools", "truncated_tools"):
-        walk = next(scenario for scenario in scenarios.SCENARIOS if scenario.__name__ == name)()
+        walk = next(scenario for scenario in runs.SCENARIOS if scenario.__name__ == name)()
         found = next(found for found in walk.steps if found.commit.name.startswith("complete_"))
         answer = explain(found.before, found.elements)
         assert isinstance(answer, Explained)

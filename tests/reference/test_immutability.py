@@ -8,8 +8,9 @@ import pytest
 from restartpoint_reference import TRANSITIONS as T
 from restartpoint_reference import DeleteRegister, InsertEntry, Namespace, SetRegister, State
 from restartpoint_reference.transitions.queues import QueuedId, QueuedMessage
-from tests.reference.scenarios import SCENARIOS, accepted, opened, queues_and_facts
 from tests.reference.walk import Step, Walk, uid, user
+from tests.reference.walks import SCENARIOS
+from tests.reference.walks.runs import accepted, opened, queues_and_facts
 
 FIRST, SECOND, THIRD = uid(300, 1), uid(300, 2), uid(300, 3)
 

@@ -23,9 +23,9 @@ from restartpoint_reference import (
 )
 from restartpoint_reference.transitions.session import CreateLane
 from restartpoint_reference.transitions.tools import ToolResult
-from tests.reference import scenarios
-from tests.reference.scenarios import C1, C2, R1, RUN, STEP, U1
 from tests.reference.walk import Walk, assistant, result, uid, usage
+from tests.reference.walks import runs
+from tests.reference.walks.runs import C1, C2, R1, RUN, STEP, U1
 
 N = Namespace
 QUEUED = uid(300, 1)
@@ -64,28 +64,28 @@ def _edited(holder: Json, path: list[str], value: Json) -> Json:
 
 def tools() -> State:
     """Call 1 completed, call 3 pending."""
-    walk = scenarios.with_tools()
-    scenarios.clear(walk, 1)
-    scenarios.clear(walk, 3)
+    walk = runs.with_tools()
+    runs.clear(walk, 1)
+    runs.clear(walk, 3)
     walk.take(TRANSITIONS["settle_tool"], ToolResult(message=result("t1", "remove")))
     return walk.state
 
 
 def misplaced_parent() -> State:
-    state = scenarios.prompted().state
+    state = runs.prompted().state
     entry = state.entries[uid(95, 2)]
     return replace(state, entries=state.entries.set(entry.id, replace(entry, parent_id="gone")))
 
 
 def pending_response() -> State:
-    state = scenarios.prompted().state
+    state = runs.prompted().state
     entry = state.entries[uid(95, 2)]
     pending = replace(entry, payload={"message": assistant(stop="pending")})
     return replace(state, entries=state.entries.set(entry.id, pending))
 
 
 def tailless_compaction() -> State:
-    state = scenarios.prompted().state
+    state = runs.prompted().state
     entry = state.entries[uid(95, 2)]
     bare = replace(entry, type=EntryType.COMPACTION, payload={"summary": "s"})
     cut = replace(state, entries=state.entries.set(entry.id, bare))
@@ -93,21 +93,21 @@ def tailless_compaction() -> State:
 
 
 def shared_id() -> State:
-    state = scenarios.prompted().state
+    state = runs.prompted().state
     row = NewUsage(id=uid(95, 2), adjustment=True, usage=usage())
     held = row.placed(state.next_seq)
     return replace(state, usage=state.usage.set(held.id, held), next_seq=state.next_seq + 1)
 
 
 def two_lanes_one_operation() -> State:
-    walk = scenarios.prompted()
+    walk = runs.prompted()
     walk.lane = "other"
-    walk.take(TRANSITIONS["create_lane"], CreateLane(configuration=scenarios.CONFIGURATION, anchor=None))
+    walk.take(TRANSITIONS["create_lane"], CreateLane(configuration=runs.CONFIGURATION, anchor=None))
     return edited(walk.state, N.LANE_STATE, "other", "currentOperationId", RUN)
 
 
 def unread_run() -> State:
-    return scenarios.requested().state
+    return runs.requested().state
 
 
 def run_state(path: str, value: Json) -> Callable[[], State]:
@@ -115,14 +115,14 @@ def run_state(path: str, value: Json) -> Callable[[], State]:
 
 
 def truncated_and_started() -> State:
-    state = scenarios.with_tools(truncated=True).state
+    state = runs.with_tools(truncated=True).state
     call: JsonObject = {"status": "effect_pending", "sourceIndex": 1, "resultEntryId": C1, "replay": "never"}
     armed = put(state, N.OP_TOOL_ARGS, f"{RUN}:{STEP}:1", {})
     return edited(armed, N.OP_STATE, RUN, "phase.batch.calls.0", call)
 
 
 def navigating(target: str) -> State:
-    state = scenarios.opened().state
+    state = runs.opened().state
     intent: JsonObject = {"kind": "navigation", "targetId": None, "summarize": False}
     meta: JsonObject = {"operationId": RUN, "lane": "main", "sourceLeafId": None, "startedAt": 1, "intent": intent}
     run: JsonObject = {
@@ -134,7 +134,7 @@ def navigating(target: str) -> State:
 
 
 def reused_seq() -> State:
-    state = scenarios.prompted().state
+    state = runs.prompted().state
     entry = state.entries[uid(95, 2)]
     return replace(state, entries=state.entries.set(entry.id, replace(entry, seq=entry.seq + 2)))
 
@@ -142,30 +142,30 @@ def reused_seq() -> State:
 BROKEN: list[tuple[str, Callable[[], State]]] = [
     ("ids_are_unique", shared_id),
     ("sequence_numbers_are_unique", reused_seq),
-    ("sequence_numbers_are_unique", lambda: replace(scenarios.prompted().state, next_seq=2)),
+    ("sequence_numbers_are_unique", lambda: replace(runs.prompted().state, next_seq=2)),
     ("parents_come_first", misplaced_parent),
-    ("stats_equal_the_ledger", lambda: replace(scenarios.prompted().state, stats=State.empty().stats)),
+    ("stats_equal_the_ledger", lambda: replace(runs.prompted().state, stats=State.empty().stats)),
     ("responses_are_settled", pending_response),
     ("compactions_hold_their_tail", tailless_compaction),
-    ("registers_have_their_shape", lambda: put(scenarios.prompted().state, N.LANE_CONFIG, "main", {})),
-    ("everything_is_readable", lambda: dropped(scenarios.prompted().state, N.LANE_LEAF, "main")),
-    ("everything_is_readable", lambda: dropped(scenarios.prompted().state, N.OP_STATE, RUN)),
+    ("registers_have_their_shape", lambda: put(runs.prompted().state, N.LANE_CONFIG, "main", {})),
+    ("everything_is_readable", lambda: dropped(runs.prompted().state, N.LANE_LEAF, "main")),
+    ("everything_is_readable", lambda: dropped(runs.prompted().state, N.OP_STATE, RUN)),
     ("everything_is_readable", lambda: edited(navigating("root"), N.OP_META, RUN, "intent", {"kind": "compaction"})),
     ("every_operation_is_owned", lambda: edited(tools(), N.LANE_STATE, "main", "currentOperationId", None)),
     ("every_operation_is_owned", lambda: edited(tools(), N.OP_META, RUN, "lane", "other")),
-    ("every_operation_is_owned", lambda: put(scenarios.plain_run().state, N.OP_TOOL_ARGS, f"{RUN}:s:0", {})),
+    ("every_operation_is_owned", lambda: put(runs.plain_run().state, N.OP_TOOL_ARGS, f"{RUN}:s:0", {})),
     ("an_operation_is_open_once", two_lanes_one_operation),
     ("state_fits_the_intent", lambda: navigating("elsewhere")),
-    ("queued_content_waits_once", lambda: put(scenarios.opened().state, N.PENDING_ENTRY, QUEUED, PENDING)),
+    ("queued_content_waits_once", lambda: put(runs.opened().state, N.PENDING_ENTRY, QUEUED, PENDING)),
     ("queued_content_waits_once", lambda: edited(unread_run(), N.OP_STATE, RUN, "inbox.writes", [QUEUED])),
     ("queued_content_waits_once", lambda: edited(
         put(unread_run(), N.PENDING_ENTRY, QUEUED, PENDING), N.OP_STATE, RUN, "inbox.steer", [QUEUED, QUEUED])),
     ("queued_content_waits_once", lambda: edited(
         put(unread_run(), N.PENDING_ENTRY, uid(95, 1), PENDING), N.OP_STATE, RUN, "inbox.steer", [uid(95, 1)])),
-    ("leaves_exist", lambda: put(scenarios.opened().state, N.LANE_LEAF, "main", "gone")),
+    ("leaves_exist", lambda: put(runs.opened().state, N.LANE_LEAF, "main", "gone")),
     ("named_entries_exist", lambda: edited(unread_run(), N.OP_META, RUN, "sourceLeafId", "gone")),
     ("named_entries_exist", lambda: edited(unread_run(), N.OP_META, RUN, "intent.promptEntryIds", ["gone"])),
-    ("named_entries_exist", lambda: edited(scenarios.prompted().state, N.OP_STATE, RUN, "phase.triggerEntryId", "x")),
+    ("named_entries_exist", lambda: edited(runs.prompted().state, N.OP_STATE, RUN, "phase.triggerEntryId", "x")),
     ("named_entries_exist", run_state("latestAssistantEntryId", "gone")),
     ("named_registers_exist", lambda: dropped(tools(), N.OP_TOOL_ARGS, f"{RUN}:{STEP}:3")),
     ("reserved_ids_are_free", lambda: after(
@@ -181,7 +181,7 @@ BROKEN: list[tuple[str, Callable[[], State]]] = [
 
 
 @pytest.mark.covers("INV-12", "INV-13", "INV-15", "ST-0.3-04")
-@pytest.mark.parametrize("scenario", scenarios.SCENARIOS)
+@pytest.mark.parametrize("scenario", runs.SCENARIOS)
 def test_every_invariant_holds_before_and_after_every_commit(scenario: Callable[[], Walk]) -> None:
     walk = scenario()
     assert [invariants.check(state) for state in (*(step.before for step in walk.steps), walk.state)] == [
@@ -190,7 +190,7 @@ def test_every_invariant_holds_before_and_after_every_commit(scenario: Callable[
 
 
 @pytest.mark.covers("INV-18")
-@pytest.mark.parametrize("scenario", scenarios.SCENARIOS)
+@pytest.mark.parametrize("scenario", runs.SCENARIOS)
 def test_a_turn_is_owed_with_unused_overflow_recovery_unless_a_compaction_came_before(
     scenario: Callable[[], Walk],
 ) -> None:
@@ -226,7 +226,7 @@ def test_what_a_commit_can_break_is_found_without_the_whole_session(name: str, s
 
 
 @pytest.mark.covers("ST-9.1-08")
-@pytest.mark.parametrize("scenario", scenarios.SCENARIOS)
+@pytest.mark.parametrize("scenario", runs.SCENARIOS)
 def test_without_operations_and_queues_the_conversation_and_the_ledger_are_whole(
     scenario: Callable[[], Walk],
 ) -> None:

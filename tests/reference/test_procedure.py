@@ -19,9 +19,9 @@ from restartpoint_reference.vocabulary.states import (
     RunPhase,
     RunState,
 )
-from tests.reference import scenarios
-from tests.reference.scenarios import RUN, SCENARIOS
 from tests.reference.walk import Walk, result
+from tests.reference.walks import SCENARIOS, runs
+from tests.reference.walks.runs import RUN
 
 BESIDE = frozenset({
     "create_session", "seed_main", "accept_run", "write_idle", "enqueue_next_run", "cancel_next_run", "set_fact",
@@ -39,8 +39,8 @@ def test_every_step_of_a_walk_was_a_next_step(scenario: Callable[[], Walk]) -> N
 
 
 def test_nothing_follows_on_an_idle_lane() -> None:
-    assert next_steps(View(scenarios.opened().state, "main")) == ()
-    assert next_steps(View(scenarios.plain_run().state, "main")) == ()
+    assert next_steps(View(runs.opened().state, "main")) == ()
+    assert next_steps(View(runs.plain_run().state, "main")) == ()
     assert next_steps(View(State.empty(), "main")) == ()
 
 
@@ -58,7 +58,7 @@ STEER, FOLLOW, NONE = (
 
 
 def failed() -> FailureDrain:
-    drained = scenarios.exhausted_run().steps[-1].before.value(Namespace.OP_STATE, RUN)
+    drained = runs.exhausted_run().steps[-1].before.value(Namespace.OP_STATE, RUN)
     phase = RunState.from_json({} if drained is UNSET else drained).phase
     assert isinstance(phase, FailureDrain)
     return phase
@@ -95,7 +95,7 @@ def with_run(state: State, **fields: object) -> State:
 def test_a_checkpoint_and_a_failure_drain_take_input_in_the_stated_order(
     phase: RunPhase, inbox: Inbox, names: tuple[str, ...]
 ) -> None:
-    state = with_run(scenarios.prompted().state, phase=phase, inbox=inbox)
+    state = with_run(runs.prompted().state, phase=phase, inbox=inbox)
     assert next_steps(View(state, "main")) == names
 
 
@@ -105,11 +105,11 @@ CANCEL = CancelRequested(requested_at=1, drained_steer=(), drained_follow_up=())
 @pytest.mark.parametrize(
     "walk, orphaned, names",
     [
-        (scenarios.requested, False, ("settle_cancelled", "cancel_assistant")),
-        (scenarios.requested, True, ("cancel_assistant",)),
-        (scenarios.with_tools, False, ("cancel_planned_tool",)),
-        (scenarios.prompted, False, ("finish_aborted_run",)),
-        (scenarios.deferred_run, False, ("finish_aborted_deferred",)),
+        (runs.requested, False, ("settle_cancelled", "cancel_assistant")),
+        (runs.requested, True, ("cancel_assistant",)),
+        (runs.with_tools, False, ("cancel_planned_tool",)),
+        (runs.prompted, False, ("finish_aborted_run",)),
+        (runs.deferred_run, False, ("finish_aborted_deferred",)),
     ],
 )
 def test_cancellation_settles_the_phase_and_then_ends(
@@ -120,18 +120,18 @@ def test_cancellation_settles_the_phase_and_then_ends(
 
 
 def test_cancelled_writes_come_before_the_end() -> None:
-    state = with_run(scenarios.prompted().state, control=CANCEL, inbox=replace(NONE, writes=("w",)))
+    state = with_run(runs.prompted().state, control=CANCEL, inbox=replace(NONE, writes=("w",)))
     assert next_steps(View(state, "main")) == ("apply_cancelled_writes",)
 
 
 def test_a_pending_call_settles_live_and_is_interrupted_or_replayed_when_orphaned() -> None:
-    walk = scenarios.with_tools()
-    scenarios.clear(walk, 1)
+    walk = runs.with_tools()
+    runs.clear(walk, 1)
     assert next_steps(View(walk.state, "main")) == ("intend_tool", "settle_tool")
     assert next_steps(View(walk.state, "main"), orphaned=True) == ("intend_tool", "interrupt_tool")
     cancelled = with_run(walk.state, control=CANCEL)
     assert next_steps(View(cancelled, "main")) == ("settle_cancelled_tool", "cancel_refused_tool")
     assert next_steps(View(cancelled, "main"), orphaned=True) == ("interrupt_cancelled_tool",)
     walk.take(TRANSITIONS["settle_tool"], ToolResult(message=result("t1", "remove")))
-    scenarios.clear(walk, 3, Replay.SAFE)
+    runs.clear(walk, 3, Replay.SAFE)
     assert next_steps(View(walk.state, "main"), orphaned=True) == ("complete_terminating_batch", "complete_batch")

@@ -19,8 +19,8 @@ from restartpoint_reference import (
     project,
 )
 from restartpoint_reference.tree import BRANCH_LEAD, COMPACTION_LEAD, NO_RESULT, healed
-from tests.reference import scenarios
 from tests.reference.walk import assistant, call, result, text, user
+from tests.reference.walks import runs
 
 
 def chain(*payloads: tuple[EntryType, JsonObject]) -> State:
@@ -131,7 +131,7 @@ def test_healing_keeps_every_message_in_order_and_is_idempotent(kinds: list[str]
 
 
 @pytest.mark.covers("LOOM-44")
-@pytest.mark.parametrize("scenario", [scenarios.plain_run, scenarios.crash_mid_tool, scenarios.refused_tools])
+@pytest.mark.parametrize("scenario", [runs.plain_run, runs.crash_mid_tool, runs.refused_tools])
 def test_settled_histories_are_not_healed_and_the_context_grows_at_its_tail(scenario: object) -> None:
     walk = scenario() if callable(scenario) else None
     assert walk is not None

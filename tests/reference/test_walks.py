@@ -22,9 +22,9 @@ from restartpoint_reference.transitions.settlement import Response, SettleToolCa
 from restartpoint_reference.transitions.tools import IntendTool
 from restartpoint_reference.vocabulary.entries import InsertEntry
 from restartpoint_reference.vocabulary.states import Replay
-from tests.reference import scenarios
-from tests.reference.scenarios import C1, C2, R1, R2, RUN, SCENARIOS
 from tests.reference.walk import Walk, as_elements, assistant, text, uid, usage
+from tests.reference.walks import SCENARIOS, runs
+from tests.reference.walks.runs import C1, C2, R1, R2, RUN
 
 
 def test_the_scenarios_take_every_transition() -> None:
@@ -36,12 +36,12 @@ def test_a_transition_is_registered_with_section_phase_guards_and_summary(transi
     found = TRANSITIONS[getattr(transition, "name", "")]
     assert found.summary.endswith(".")
     assert found.section[0].isdigit()
-    assert found.phase
+    assert found.phases
     assert all(guard.isidentifier() for guard in found.guards)
 
 
 def test_the_worked_example_makes_the_listed_writes_in_order() -> None:
-    walk = scenarios.plain_run()
+    walk = runs.plain_run()
     assert walk.names == [
         "create_session", "seed_main", "accept_run", "start_generation", "intend_assistant", "settle_tool_calls",
         "intend_tool", "complete_batch", "start_generation", "intend_assistant", "settle_stop", "finish_run",
@@ -63,7 +63,7 @@ def _short(write: Write) -> str:
 
 
 def test_a_finished_run_leaves_only_the_conversation_the_ledger_and_lane_registers() -> None:
-    state = scenarios.plain_run().state
+    state = runs.plain_run().state
     for namespace in (Namespace.OP_META, Namespace.OP_STATE, Namespace.OP_TOOL_ARGS, Namespace.PENDING_ENTRY):
         assert state.keys(namespace) == []
     assert state.value(Namespace.LANE_LAST_RESULT, "main") == {
@@ -74,7 +74,7 @@ def test_a_finished_run_leaves_only_the_conversation_the_ledger_and_lane_registe
 
 
 def test_a_batch_that_terminates_ends_the_run_without_a_final_assistant() -> None:
-    walk = scenarios.parallel_tools()
+    walk = runs.parallel_tools()
     result = walk.state.value(Namespace.LANE_LAST_RESULT, "main")
     assert isinstance(result, dict)
     assert result["runCompletion"] == "terminated_tools"
@@ -90,7 +90,7 @@ def test_a_batch_that_terminates_ends_the_run_without_a_final_assistant() -> Non
 
 
 def test_stray_tool_arguments_die_in_the_terminal_transaction() -> None:
-    walk = scenarios.plain_run()
+    walk = runs.plain_run()
     step = walk.steps[-1]
     stray = f"{RUN}:elsewhere:4"
     planted = walk.steps[6].commit.writes[0]
@@ -116,7 +116,7 @@ def _address(write: Write) -> str:
 
 
 def test_an_interrupted_call_settles_under_its_reserved_id() -> None:
-    walk = scenarios.crash_mid_tool()
+    walk = runs.crash_mid_tool()
     step = next(step for step in walk.steps if step.commit.name == "interrupt_tool")
     assert C1 not in step.before.entries
     insert = step.commit.writes[0]
@@ -141,8 +141,8 @@ def test_every_settlement_commits_response_usage_and_decision_together(scenario:
 
 
 def test_all_attempts_of_a_step_use_the_context_captured_at_its_start() -> None:
-    walk = scenarios.requested(attempts=3)
-    other = Configuration(configuration=scenarios.OTHER_CONFIGURATION)
+    walk = runs.requested(attempts=3)
+    other = Configuration(configuration=runs.OTHER_CONFIGURATION)
     walk.take(TRANSITIONS["configure_lane"], other)
     before = _generation(walk)
     walk.take(TRANSITIONS["recover_assistant"])
@@ -159,7 +159,7 @@ def _generation(walk: Walk) -> JsonObject:
 @pytest.mark.covers("RT-3.4-02")
 def test_a_settlement_keeps_what_it_does_not_own() -> None:
     """Input that arrives while a request is out stays in the inbox."""
-    walk = scenarios.requested()
+    walk = runs.requested()
     state = walk.state.value(Namespace.OP_STATE, RUN)
     assert isinstance(state, dict)
     pending: JsonObject = {"type": "message", "payload": {"role": "user", "content": "wait", "timestamp": 1}}
@@ -183,15 +183,15 @@ def test_a_settlement_keeps_what_it_does_not_own() -> None:
 
 
 def test_result_ids_that_do_not_follow_the_response_are_refused() -> None:
-    walk = scenarios.requested()
-    late = SettleToolCalls(response=scenarios.two_calls(), result_ids=(C1, uid(101, 12)))
+    walk = runs.requested()
+    late = SettleToolCalls(response=runs.two_calls(), result_ids=(C1, uid(101, 12)))
     refusal = TRANSITIONS["settle_tool_calls"](walk.state, "main", late)
     assert getattr(refusal, "guard", "") == "results_follow_the_response"
 
 
 @pytest.mark.covers("RT-3.7-16")
 def test_an_aborted_response_under_running_control_is_no_commit_of_any_transition() -> None:
-    walk = scenarios.requested()
+    walk = runs.requested()
     stopped = walk.fork()
     stopped.take(TRANSITIONS["settle_stop"], Response(response=assistant(text("hi"))))
     elements = as_elements(stopped.steps[0].commit, walk.state.next_seq, 1)
@@ -201,20 +201,20 @@ def test_an_aborted_response_under_running_control_is_no_commit_of_any_transitio
 
 
 def test_a_prompt_that_would_append_nothing_is_refused() -> None:
-    walk = scenarios.opened()
-    empty = AcceptRun(operation_id=RUN, started_at=1, captured=0, prompts=(), injected=(), settings=scenarios.SETTINGS)
+    walk = runs.opened()
+    empty = AcceptRun(operation_id=RUN, started_at=1, captured=0, prompts=(), injected=(), settings=runs.SETTINGS)
     refusal = TRANSITIONS["accept_run"](walk.state, "main", empty)
     assert getattr(refusal, "guard", "") == "something_is_appended"
 
 
 def test_a_run_is_accepted_on_an_idle_lane_only() -> None:
-    walk = scenarios.prompted()
-    refusal = TRANSITIONS["accept_run"](walk.state, "main", scenarios.accepted())
+    walk = runs.prompted()
+    refusal = TRANSITIONS["accept_run"](walk.state, "main", runs.accepted())
     assert getattr(refusal, "guard", "") == "from_phase"
 
 
 def test_acceptance_places_queued_items_first_under_their_own_ids() -> None:
-    walk = scenarios.queues_and_facts()
+    walk = runs.queues_and_facts()
     step = next(step for step in walk.steps if step.commit.name == "accept_run")
     inserted = [write.entry.id for write in step.commit.writes if isinstance(write, InsertEntry)]
     assert inserted == [uid(300, 1), uid(95, 1), uid(95, 2)]
@@ -227,27 +227,27 @@ def test_acceptance_places_queued_items_first_under_their_own_ids() -> None:
 
 
 def test_a_sequential_batch_clears_no_call_before_the_lower_ones_are_completed() -> None:
-    sequential = scenarios.replace_execution(scenarios.SETTINGS)
-    walk = scenarios.with_tools(sequential)
-    scenarios.clear(walk, 1)
+    sequential = runs.replace_execution(runs.SETTINGS)
+    walk = runs.with_tools(sequential)
+    runs.clear(walk, 1)
     second = IntendTool(source_index=3, arguments={}, replay=Replay.SAFE)
     refusal = TRANSITIONS["intend_tool"](walk.state, "main", second)
     assert getattr(refusal, "guard", "") == "sequence_is_kept"
 
 
 def test_no_call_of_a_truncated_response_is_cleared() -> None:
-    walk = scenarios.with_tools(truncated=True)
+    walk = runs.with_tools(truncated=True)
     first = IntendTool(source_index=1, arguments={}, replay=Replay.SAFE)
     refusal = TRANSITIONS["intend_tool"](walk.state, "main", first)
     assert getattr(refusal, "guard", "") == "batch_is_complete"
-    assert scenarios.truncated_tools().names[-2:] == ["refuse_truncated_tool", "complete_batch"]
+    assert runs.truncated_tools().names[-2:] == ["refuse_truncated_tool", "complete_batch"]
 
 
 def test_the_captured_policy_decides_whether_an_orphaned_request_may_be_repeated() -> None:
-    walk = scenarios.requested(attempts=1)
+    walk = runs.requested(attempts=1)
     refusal = TRANSITIONS["recover_assistant"](walk.state, "main", walk.steps[0].inputs)
     assert getattr(refusal, "guard", "") == "attempts_remain"
-    done = scenarios.orphaned_requests()
-    assert done.state.usage[scenarios.U2].usage == usage()
+    done = runs.orphaned_requests()
+    assert done.state.usage[runs.U2].usage == usage()
     assert done.state.entries[R2].message is not None
     assert R1 not in done.state.entries

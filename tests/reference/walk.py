@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field, replace
 
 from restartpoint_reference import (
+    ALIKE,
     Commit,
     Explained,
     Json,
@@ -94,7 +95,9 @@ class Walk:
         elements = as_elements(commit, self.state.next_seq, now)
         explained = explain(self.state, elements, now)
         assert isinstance(explained, Explained), str(explained)
-        assert (explained.name, explained.lane, explained.inputs) == (commit.name, commit.lane, inputs)
+        assert explained.lane == commit.lane
+        if frozenset({explained.name, commit.name}) not in ALIKE:
+            assert (explained.name, explained.inputs) == (commit.name, inputs)
         applied = apply(self.state, commit.writes, timestamp=now)
         assert isinstance(applied, tuple), applied
         self.steps.append(Step(before=self.state, commit=commit, inputs=inputs, elements=elements))

@@ -92,10 +92,11 @@ def operation_is_new(view: View, inputs: AcceptRun) -> str | None:
 @transition(
     "T01",
     section="3.6",
-    phase=IDLE,
+    phases=IDLE,
     inputs=AcceptRun,
     guards=(something_is_appended, captured_items_wait, operation_is_new),
     extract=_accepted,
+    public=True,
 )
 def accept_run(view: View, inputs: AcceptRun) -> Writes:
     """A prompt is accepted: its messages enter the tree and the run starts at a checkpoint that owes a turn."""

@@ -53,7 +53,7 @@ def follow_up_is_a_user_message(_: View, inputs: RunEndFollowUp) -> str | None:
 @transition(
     "T13",
     section="3.12",
-    phase="checkpoint",
+    phases=("checkpoint",),
     inputs=RunEndFollowUp,
     guards=(control_is_running, run_may_finish, inbox_is_empty, follow_up_is_a_user_message),
     extract=_followed_up,

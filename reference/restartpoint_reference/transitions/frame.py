@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeAlias, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 from restartpoint_reference.shapes import UNSET, Json, Record, Refused, Unset
 from restartpoint_reference.store import State
@@ -34,6 +34,7 @@ from restartpoint_reference.vocabulary.states import (
     Running,
     RunPhase,
     RunState,
+    StructuralDecision,
     SummaryPhase,
     ToolBatch,
     ToolsPhase,
@@ -41,10 +42,23 @@ from restartpoint_reference.vocabulary.states import (
 
 Writes: TypeAlias = tuple[Write, ...]
 
-NO_LANE = "no lane"
-IDLE = "idle"
-ANY = "any"
-"""The from-phase of transitions that take place whatever the lane is doing."""
+Phases: TypeAlias = tuple[str, ...]
+
+NO_LANE: Final[Phases] = ("no lane",)
+IDLE: Final[Phases] = ("idle",)
+GENERATIONS: Final[Phases] = ("assistant.ready", "assistant.effect_pending", "assistant.retry_wait")
+IN_RUN_COMPACTION: Final[Phases] = ("compaction.deciding", "compaction.generating")
+RUN: Final[Phases] = (
+    "checkpoint", *GENERATIONS, "tools", "deferred.suspended", "deferred.effect_pending", *IN_RUN_COMPACTION,
+    "failure_drain",
+)  # fmt: skip
+COMPACTION: Final[Phases] = ("compact.deciding", "compact.generating")
+NAVIGATION: Final[Phases] = ("navigate.ready_to_commit", "navigate.deciding", "navigate.generating")
+DECIDING: Final[Phases] = ("compaction.deciding", "compact.deciding", "navigate.deciding")
+GENERATING: Final[Phases] = ("compaction.generating", "compact.generating", "navigate.generating")
+OPEN: Final[Phases] = (*RUN, *COMPACTION, *NAVIGATION)
+ANY: Final[Phases] = (*NO_LANE, *IDLE, *OPEN)
+"""The from-phases of transitions that take place whatever the lane is doing."""
 
 
 class NotThis(Exception):
@@ -125,6 +139,18 @@ class View:
         return self.operation_state
 
     @property
+    def structural(self) -> StructuralDecision:
+        """The compaction or branch summary under way, in a run or by itself (§3.9)."""
+        match self.operation_state:
+            case (
+                RunState(phase=CompactionPhase(structural=structural))
+                | CompactionState(structural=structural)
+                | NavigationState(phase=SummaryPhase(structural=structural))
+            ):
+                return structural
+        raise NotThis("nothing structural is under way")
+
+    @property
     def ready(self) -> GenerationReady:
         """The generation that is ready for its next attempt."""
         match self.run.phase:
@@ -165,9 +191,9 @@ class View:
     def phase(self) -> str:
         """The lane's phase as the transition table names it: ``idle``, ``assistant.effect_pending``, ``tools``, ..."""
         if self.state.register(Namespace.LANE_STATE, self.lane) is None:
-            return NO_LANE
+            return NO_LANE[0]
         if self.lane_state.current_operation_id is None:
-            return IDLE
+            return IDLE[0]
         match self.operation_state:
             case RunState(phase=phase):
                 return run_phase_name(phase)
@@ -288,21 +314,25 @@ class Seen:
         return self.read(Namespace.OP_STATE, RunState.from_json)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Transition:
-    """A named transition: where it starts, what forbids it, which writes it makes, and how it is recognised."""
+    """A named transition: where it starts, what forbids it, which writes it makes, and how it is recognised.
+
+    A ``public`` one is made by a call from outside, at any time; the others are steps of an operation's procedure.
+    """
 
     id: str
     name: str
     section: str
-    phase: str
+    phases: Phases
     summary: str
     inputs: type[Inputs]
     guards: Mapping[str, Callable[[View, Inputs], str | None]]
     build: Callable[[View, Inputs], Writes]
     extract: Callable[[View, Seen], Inputs]
     detail: Callable[[View, Inputs], str]
-    takes_lane: bool = True
+    public: bool
+    takes_lane: bool
 
     def __call__(self, state: State, lane: str | None, inputs: Inputs) -> Commit | Refusal:
         """The commit of this transition from this state, or the guard that forbids it."""
@@ -322,8 +352,8 @@ class Transition:
 
     def forbidden(self, view: View, inputs: Inputs) -> Refusal | None:
         """The first guard that does not hold."""
-        if self.phase not in (ANY, view.phase):
-            reason = f"lane {view.lane} is at {view.phase}, not at {self.phase}"
+        if view.phase not in self.phases:
+            reason = f"lane {view.lane} is at {view.phase}, not at {' or '.join(self.phases)}"
             return Refusal(name=self.name, guard="from_phase", reason=reason)
         for name, guard in self.guards.items():
             reason_or_none = guard(view, inputs)
@@ -336,11 +366,12 @@ def transition(
     id: str,
     *,
     section: str,
-    phase: str,
+    phases: Phases,
     inputs: type[I],
     extract: Callable[[View, Seen], I],
     guards: tuple[Guard[I], ...] = (),
     detail: Callable[[View, I], str] | None = None,
+    public: bool = False,
     takes_lane: bool = True,
 ) -> Callable[[Callable[[View, I], Writes]], Transition]:
     """Register a function from view and inputs to ordered writes as the transition of that name."""
@@ -350,13 +381,14 @@ def transition(
             id=id,
             name=build.__name__,
             section=section,
-            phase=phase,
+            phases=phases,
             summary=(build.__doc__ or "").strip().splitlines()[0],
             inputs=inputs,
             guards={guard.__name__: _erased(inputs, guard) for guard in guards},
             build=_erased(inputs, build),
             extract=extract,
             detail=_erased(inputs, detail or (lambda _view, _inputs: "")),
+            public=public,
             takes_lane=takes_lane,
         )
 

@@ -67,7 +67,7 @@ def turn_is_owed(view: View, _: Inputs) -> str | None:
 @transition(
     "T11",
     section="3.7, 3.12",
-    phase="checkpoint",
+    phases=("checkpoint",),
     inputs=StartGeneration,
     guards=(control_is_running, turn_is_owed),
     extract=_started,
@@ -121,7 +121,7 @@ def reserved_ids_are_new(view: View, inputs: IntendAssistant) -> str | None:
 @transition(
     "T16",
     section="3.7",
-    phase="assistant.ready",
+    phases=("assistant.ready",),
     inputs=IntendAssistant,
     guards=(control_is_running, reserved_ids_are_new),
     extract=_intended,
@@ -145,7 +145,7 @@ def intend_assistant(view: View, inputs: IntendAssistant) -> Writes:
 @transition(
     "T26",
     section="3.7, 4.5",
-    phase="assistant.retry_wait",
+    phases=("assistant.retry_wait",),
     inputs=Nothing,
     guards=(control_is_running,),
     extract=lambda _view, _seen: Nothing(),
@@ -173,7 +173,7 @@ def attempts_are_exhausted(view: View, inputs: Inputs) -> str | None:
 @transition(
     "T27",
     section="4.5",
-    phase=PENDING,
+    phases=PENDING,
     inputs=Nothing,
     guards=(control_is_running, attempts_remain),
     extract=lambda _view, _seen: Nothing(),
@@ -218,7 +218,7 @@ def reason_is_given(_: View, inputs: SyntheticFailure) -> str | None:
 @transition(
     "T28",
     section="4.5",
-    phase=PENDING,
+    phases=PENDING,
     inputs=SyntheticFailure,
     guards=(control_is_running, attempts_are_exhausted, reason_is_given),
     extract=_synthetic,

@@ -83,7 +83,13 @@ def id_is_new(view: View, inputs: QueuedMessage) -> str | None:
 
 
 @transition(
-    "T80", section="3.11", phase=ANY, inputs=QueuedMessage, guards=(message_is_input, id_is_new), extract=_queued
+    "T80",
+    section="3.11",
+    phases=ANY,
+    inputs=QueuedMessage,
+    guards=(message_is_input, id_is_new),
+    extract=_queued,
+    public=True,
 )
 def enqueue_next_run(view: View, inputs: QueuedMessage) -> Writes:
     """A message waits for the lane's next run, which it does not start."""
@@ -107,7 +113,15 @@ def item_is_listed(view: View, inputs: QueuedId) -> str | None:
     return None if inputs.id in view.lane_state.pending_next_run else f"{inputs.id} is not pending"
 
 
-@transition("T82", section="3.11", phase=ANY, inputs=QueuedId, guards=(item_is_listed,), extract=_cancelled)
+@transition(
+    "T82",
+    section="3.11",
+    phases=ANY,
+    inputs=QueuedId,
+    guards=(item_is_listed,),
+    extract=_cancelled,
+    public=True,
+)
 def cancel_next_run(view: View, inputs: QueuedId) -> Writes:
     """A message that waits for the next run is withdrawn and leaves no trace."""
     queue = tuple(queued for queued in view.lane_state.pending_next_run if queued != inputs.id)
@@ -138,7 +152,15 @@ def write_has_one_content(_: View, inputs: IdleWrite) -> str | None:
     return "either a message or a custom entry" if both else None
 
 
-@transition("T86", section="3.11", phase=IDLE, inputs=IdleWrite, guards=(write_has_one_content,), extract=_written)
+@transition(
+    "T86",
+    section="3.11",
+    phases=IDLE,
+    inputs=IdleWrite,
+    guards=(write_has_one_content,),
+    extract=_written,
+    public=True,
+)
 def write_idle(view: View, inputs: IdleWrite) -> Writes:
     """A tree write on an idle lane is born placed."""
     if inputs.message is not UNSET:

@@ -40,10 +40,11 @@ def session_is_new(view: View, _: Inputs) -> str | None:
 @transition(
     "S01",
     section="2.3, 2.8",
-    phase=NO_LANE,
+    phases=NO_LANE,
     inputs=Nothing,
     guards=(lane_is_main, session_is_new),
     extract=lambda _view, _seen: Nothing(),
+    public=True,
 )
 def create_session(view: View, _: Nothing) -> Writes:
     """A session starts with main at the root, idle and without a configuration."""
@@ -80,10 +81,11 @@ def _set_configuration(view: View, configuration: LaneConfiguration) -> SetRegis
 @transition(
     "S02",
     section="5.2",
-    phase=IDLE,
+    phases=IDLE,
     inputs=Configuration,
     guards=(lane_is_main, lane_is_unconfigured),
     extract=_configuration,
+    public=True,
 )
 def seed_main(view: View, inputs: Configuration) -> Writes:
     """The first attachment of a harness configures main."""
@@ -120,10 +122,11 @@ def anchor_exists(view: View, inputs: CreateLane) -> str | None:
 @transition(
     "S03",
     section="2.3",
-    phase=NO_LANE,
+    phases=NO_LANE,
     inputs=CreateLane,
     guards=(lane_name_is_legal, anchor_exists),
     extract=_created,
+    public=True,
 )
 def create_lane(view: View, inputs: CreateLane) -> Writes:
     """A lane starts at its anchor, with a configuration of its own and nothing copied."""
@@ -137,10 +140,11 @@ def create_lane(view: View, inputs: CreateLane) -> Writes:
 @transition(
     "S04",
     section="2.3, 4.3",
-    phase=ANY,
+    phases=ANY,
     inputs=Configuration,
     guards=(lane_is_configured,),
     extract=_configuration,
+    public=True,
 )
 def configure_lane(view: View, inputs: Configuration) -> Writes:
     """The lane's configuration is replaced as a whole."""
@@ -190,11 +194,12 @@ def _set_fact(_: View, seen: Seen) -> SetFact:
 @transition(
     "S05",
     section="2.4",
-    phase=ANY,
+    phases=ANY,
     inputs=SetFact,
     guards=(fact_is_well_formed, label_target_exists),
     extract=_set_fact,
     takes_lane=False,
+    public=True,
 )
 def set_fact(_: View, inputs: SetFact) -> Writes:
     """A fact is set; no leaf moves."""
@@ -219,11 +224,12 @@ def _deleted_fact(_: View, seen: Seen) -> FactAddress:
 @transition(
     "S06",
     section="2.4",
-    phase=ANY,
+    phases=ANY,
     inputs=FactAddress,
     guards=(fact_exists,),
     extract=_deleted_fact,
     takes_lane=False,
+    public=True,
 )
 def delete_fact(_: View, inputs: FactAddress) -> Writes:
     """A fact is removed and leaves no tombstone."""
@@ -247,7 +253,15 @@ def _recorded(_: View, seen: Seen) -> RecordUsage:
     return RecordUsage(id=row.id, usage=row.usage, entry_id=row.entry_id, details=row.details)
 
 
-@transition("S07", section="1.6, 5.1", phase=ANY, inputs=RecordUsage, extract=_recorded, takes_lane=False)
+@transition(
+    "S07",
+    section="1.6, 5.1",
+    phases=ANY,
+    inputs=RecordUsage,
+    extract=_recorded,
+    takes_lane=False,
+    public=True,
+)
 def record_usage(_: View, inputs: RecordUsage) -> Writes:
     """The caller adjusts the ledger."""
     row = NewUsage(id=inputs.id, entry_id=inputs.entry_id, adjustment=True, usage=inputs.usage, details=inputs.details)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Final
 
 from restartpoint_reference.classify import (
     Circumstances,
@@ -51,7 +52,7 @@ from restartpoint_reference.vocabulary.states import (
     ToolsPhase,
 )
 
-PENDING = "assistant.effect_pending"
+PENDING: Final = ("assistant.effect_pending",)
 """The phase that a settlement starts from."""
 
 
@@ -143,7 +144,7 @@ def id_time(id: str) -> str:
 @transition(
     "T17",
     section="3.7",
-    phase=PENDING,
+    phases=PENDING,
     inputs=SettleToolCalls,
     guards=(control_is_running, is_classified(Verdict.TOOLS), results_follow_the_response),
     extract=_tool_calls,
@@ -185,7 +186,7 @@ def delay_is_kept(view: View, inputs: SettleRetryable) -> str | None:
 @transition(
     "T18",
     section="3.7",
-    phase=PENDING,
+    phases=PENDING,
     inputs=SettleRetryable,
     guards=(control_is_running, is_classified(Verdict.RETRY), delay_is_kept),
     extract=_retryable,
@@ -204,7 +205,7 @@ def settle_retryable(view: View, inputs: SettleRetryable) -> Writes:
 @transition(
     "T21",
     section="3.2, 3.7",
-    phase=PENDING,
+    phases=PENDING,
     inputs=Response,
     guards=(control_is_running, is_classified(Verdict.DEFERRED)),
     extract=_response,
@@ -225,7 +226,7 @@ def settle_deferred(view: View, inputs: Response) -> Writes:
 @transition(
     "T23",
     section="3.7",
-    phase=PENDING,
+    phases=PENDING,
     inputs=Response,
     guards=(control_is_running, is_classified(Verdict.MAY_FINISH)),
     extract=_response,
@@ -305,7 +306,7 @@ def _failed(view: View, inputs: SettleFailure, code: ErrorCode) -> Writes:
 @transition(
     "T20",
     section="3.7, 3.9",
-    phase=PENDING,
+    phases=PENDING,
     inputs=SettleFailure,
     guards=(control_is_running, response_is_an_error, first_overflow),
     extract=_failure,
@@ -318,7 +319,7 @@ def settle_unpreparable_overflow(view: View, inputs: SettleFailure) -> Writes:
 @transition(
     "T24",
     section="3.7",
-    phase=PENDING,
+    phases=PENDING,
     inputs=SettleFailure,
     guards=(control_is_running, response_is_an_error, failure_is_final),
     extract=_failure,
@@ -347,7 +348,7 @@ def handle_is_invalid(view: View, inputs: SettleFailure) -> str | None:
 @transition(
     "T22",
     section="3.2, 3.7",
-    phase=PENDING,
+    phases=PENDING,
     inputs=SettleFailure,
     guards=(control_is_running, response_is_an_error, handle_is_invalid),
     extract=_invalid_deferred,

@@ -96,7 +96,7 @@ def tools_ended_the_run(view: View, _: Inputs) -> str | None:
 @transition(
     "T14",
     section="3.12, 3.13",
-    phase="checkpoint",
+    phases=("checkpoint",),
     inputs=Nothing,
     guards=(control_is_running, inbox_is_empty, assistant_had_the_last_word),
     extract=lambda _view, _seen: Nothing(),
@@ -114,7 +114,7 @@ def finish_run(view: View, _: Nothing) -> Writes:
 @transition(
     "T15",
     section="3.12, 3.13",
-    phase="checkpoint",
+    phases=("checkpoint",),
     inputs=Nothing,
     guards=(control_is_running, inbox_is_empty, tools_ended_the_run),
     extract=lambda _view, _seen: Nothing(),
@@ -127,7 +127,7 @@ def finish_terminated_tools(view: View, _: Nothing) -> Writes:
 @transition(
     "T76",
     section="3.12, 3.13",
-    phase="failure_drain",
+    phases=("failure_drain",),
     inputs=Nothing,
     guards=(control_is_running, inbox_is_empty),
     extract=lambda _view, _seen: Nothing(),

@@ -116,7 +116,7 @@ def is_truncated(view: View) -> bool:
 @transition(
     "T30",
     section="3.8",
-    phase="tools",
+    phases=("tools",),
     inputs=IntendTool,
     guards=(control_is_running, call_is_planned, batch_is_complete, sequence_is_kept),
     extract=_intended,
@@ -291,7 +291,7 @@ _RESULT = (control_is_running, result_answers_the_call, usage_is_whole, result_f
 @transition(
     "T31",
     section="3.8",
-    phase="tools",
+    phases=("tools",),
     inputs=ToolResult,
     guards=(*_RESULT, settles_as_settle_tool, more_calls_are_open),
     extract=_result,
@@ -304,7 +304,7 @@ def settle_tool(view: View, inputs: ToolResult) -> Writes:
 @transition(
     "T32",
     section="3.8",
-    phase="tools",
+    phases=("tools",),
     inputs=ToolResult,
     guards=(*_RESULT, settles_as_refuse_tool, more_calls_are_open),
     extract=_result,
@@ -317,7 +317,7 @@ def refuse_tool(view: View, inputs: ToolResult) -> Writes:
 @transition(
     "T33",
     section="3.7, 3.8",
-    phase="tools",
+    phases=("tools",),
     inputs=ToolResult,
     guards=(*_RESULT, settles_as_refuse_truncated_tool, more_calls_are_open),
     extract=_result,
@@ -330,7 +330,7 @@ def refuse_truncated_tool(view: View, inputs: ToolResult) -> Writes:
 @transition(
     "T36",
     section="4.5",
-    phase="tools",
+    phases=("tools",),
     inputs=ToolResult,
     guards=(*_RESULT, settles_as_interrupt_tool, more_calls_are_open),
     extract=_result,
@@ -343,7 +343,7 @@ def interrupt_tool(view: View, inputs: ToolResult) -> Writes:
 @transition(
     "T34",
     section="3.8",
-    phase="tools",
+    phases=("tools",),
     inputs=ToolResult,
     guards=(*_RESULT, call_is_last, every_result_terminates),
     extract=_result,
@@ -359,7 +359,7 @@ def complete_terminating_batch(view: View, inputs: ToolResult) -> Writes:
 @transition(
     "T35",
     section="3.8",
-    phase="tools",
+    phases=("tools",),
     inputs=ToolResult,
     guards=(*_RESULT, call_is_last, some_result_continues),
     extract=_result,

@@ -1,4 +1,4 @@
-"""Scenarios that together take every transition of the model."""
+"""Runs with tools and their recovery, and what takes place beside them."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -15,6 +15,18 @@ from restartpoint_reference.transitions.tools import IntendTool, ToolResult
 from restartpoint_reference.vocabulary.registers import CompactionSettings, LaneConfiguration, ModelIdentity
 from restartpoint_reference.vocabulary.states import QueueMode, Replay, RetryPolicy, RunSettings, ToolExecution
 from tests.reference.walk import Walk, assistant, call, result, text, uid, usage, user
+from tests.reference.walks.places import (
+    CONFIGURED,
+    CONTEXT,
+    FAILURE,
+    INPUT,
+    MESSAGE,
+    RESPONSE,
+    RESULT,
+    USAGE,
+    WORDS,
+    under,
+)
 
 CONFIGURATION = LaneConfiguration(
     model=ModelIdentity(provider="acme", model_id="m-1"), thinking_level="off", active_tool_names=("read", "remove")
@@ -258,3 +270,46 @@ SCENARIOS: tuple[Callable[[], Walk], ...] = (
     overflowed_run, deferred_run, deferred_without_handle, orphaned_requests, followed_up_run,
     queues_and_facts,
 )  # fmt: skip
+
+
+FREE: dict[str, set[str]] = {
+    # What a caller, a provider or a tool said, and when, exists once; a tool reports its usage once.
+    "settle_stop": RESPONSE | WORDS,
+    "settle_retryable": RESPONSE | {"op.state.value.phase.generation.notBefore"},
+    "settle_deferred": RESPONSE - {f"{MESSAGE}.api"} | under(f"{MESSAGE}.deferred", "id"),
+    "settle_tool": RESULT | USAGE | {"usage.id"},
+    "complete_batch": RESULT | USAGE | {"usage.id"},
+    "complete_terminating_batch": RESULT,
+    "refuse_tool": WORDS,
+    "refuse_truncated_tool": WORDS,
+    "interrupt_tool": WORDS - {f"{MESSAGE}.content.*.type"},
+    "write_idle": INPUT | {"entry.customType"} | under("entry.data", "n"),
+    "append_run_end_follow_up": WORDS,
+    "enqueue_next_run": {pattern.replace(MESSAGE, "pending.entry.value.payload") for pattern in INPUT},
+    "record_usage": USAGE | {"usage.id"} | under("usage.details", "invoice"),
+    "set_fact": {"fact.custom.key", "fact.custom.value", "fact.label.value", "fact.name.value"},
+    # The words of an error are anybody's; its code and provenance are not.
+    "settle_failure": FAILURE | under("op.state.value.phase.error.details", "n"),
+    "settle_invalid_deferred": FAILURE,
+    "settle_unpreparable_overflow": FAILURE,
+    "recover_exhausted_assistant": FAILURE - under(MESSAGE, "model", "provider"),
+    # Ids are minted outside, and those that only one place holds yet could have been others.
+    "intend_assistant": {f"op.state.value.phase.generation.{name}" for name in ("responseEntryId", "usageId")}
+    | {f"op.state.value.phase.generation.{name}" for name in ("contextWindow", "intendedOutputLimit")},
+    "settle_tool_calls": RESPONSE
+    | WORDS
+    | {f"{MESSAGE}.content.*.{name}" for name in ("id", "name", "arguments", "arguments.path")}
+    | {"op.state.value.phase.batch.calls.*.resultEntryId"},
+    # Configuration and settings are captured from outside. A prompt that op.meta does not list is a hook's message.
+    "accept_run": INPUT
+    | {"op.meta.value.startedAt", "op.meta.value.intent.promptEntryIds.*"}
+    | {f"op.state.value.settings.compaction.{name}" for name in ("enabled", "reserveTokens", "keepRecentTokens")},
+    "start_generation": {f"{CONTEXT}.retryPolicy.{name}" for name in ("maxAttempts", "baseDelayMs")}
+    | {f"{CONTEXT}.stepId"}
+    | under(f"{CONTEXT}.streamOptions", "maxTokens"),
+    "seed_main": CONFIGURED | {"lane.config.value.activeToolNames.*"},
+    "create_lane": CONFIGURED | {"lane.config.value.activeToolNames.*"},
+    "configure_lane": CONFIGURED,
+    "intend_tool": under("op.tool_args.value", "path"),
+}
+"""Per transition, the places whose alteration nobody can see, because the commit could have been made so."""

@@ -1,0 +1,51 @@
+"""The table of the transitions, collected from the rooms of this package."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from restartpoint_reference.transitions import (
+    acceptance,
+    checkpoint,
+    generation,
+    queues,
+    session,
+    settlement,
+    terminal,
+    tools,
+)
+from restartpoint_reference.transitions.frame import ANY, Transition
+
+_ROOMS: Final = (acceptance, checkpoint, generation, settlement, tools, terminal, queues, session)
+
+
+def _place(found: Transition) -> tuple[bool, int, str]:
+    """The place in the table: the operation's rows by number, then the session's."""
+    digits = found.id[1:].rstrip("b")
+    return (found.id.startswith("S"), int(digits), found.id)
+
+
+ALL: Final[tuple[Transition, ...]] = tuple(
+    sorted({found for room in _ROOMS for found in vars(room).values() if isinstance(found, Transition)}, key=_place)
+)
+"""Every transition in the order of the table."""
+
+TRANSITIONS: Final[Mapping[str, Transition]] = MappingProxyType({found.name: found for found in ALL})
+"""Every transition by name, in the order of the table."""
+
+FROM_PHASE: Final[Mapping[str, tuple[Transition, ...]]] = MappingProxyType(
+    {phase: tuple(found for found in ALL if found.takes_lane and phase in found.phases) for phase in ANY}
+)
+"""Per phase of a lane, the transitions on its line that start there."""
+
+WITHOUT_LANE: Final[tuple[Transition, ...]] = tuple(found for found in ALL if not found.takes_lane)
+"""The commits of the session as a whole."""
+
+NO_COMMIT: Final[Mapping[str, str]] = MappingProxyType(
+    {"T37": "an orphaned call that is safe by its stored and current declaration runs again, unwritten (§4.5)"}
+)
+"""The modelled rows of the table that make no commit."""
+
+ALIKE: Final[Mapping[frozenset[str], str]] = MappingProxyType({})
+"""Pairs of transitions that can make the very same writes from the same state, with the reason; explanation names the
+first of them in the table."""
