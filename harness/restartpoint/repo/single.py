@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 from os import PathLike
 from pathlib import Path
 from urllib.parse import quote
@@ -49,11 +50,9 @@ def _is_sqlite(path: Path) -> bool:
     """
     if not path.is_file():
         return False
-    connection = sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True)
     try:
-        (version,) = connection.execute("PRAGMA schema_version").fetchone()
-        return bool(version)
+        with closing(sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True)) as connection:
+            (version,) = connection.execute("PRAGMA schema_version").fetchone()
+            return bool(version)
     except sqlite3.DatabaseError as error:
         return error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_NOTADB
-    finally:
-        connection.close()

@@ -1,6 +1,8 @@
 """A session file is read where it lies, whatever it is called."""
 
+import sqlite3
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -38,3 +40,18 @@ async def test_what_is_no_session_file_is_refused(tmp_path: Path) -> None:
     for name in ("empty", "text"):
         with pytest.raises(CorruptFile, match=name):
             await open_session_file(tmp_path / name)
+
+
+async def test_a_file_that_is_removed_while_it_is_looked_at_is_not_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, connect = tmp_path / "s", sqlite3.connect
+    path.write_bytes(b"x")
+
+    def late(database: str, **options: Any) -> Any:
+        path.unlink(missing_ok=True)
+        return connect(database, **options)
+
+    monkeypatch.setattr(sqlite3, "connect", late)
+    with pytest.raises(SessionNotFound):
+        await open_session_file(path)

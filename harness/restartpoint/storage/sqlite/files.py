@@ -10,12 +10,19 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeAlias
 
 from restartpoint.errors import CorruptFile, SessionExists, SessionNotFound, StorageError
 from restartpoint.storage.jsonl.files import Durability
 from restartpoint.storage.jsonl.lock import FileLock
 
-__all__ = ["check_session_file", "draft_path", "make_draft", "publish", "remove", "remove_session"]
+__all__ = [
+    "FileId", "check_session_file", "check_stays", "draft_path", "file_id", "make_draft", "publish", "remove",
+    "remove_session", "staying",
+]  # fmt: skip
+
+FileId: TypeAlias = tuple[int, int]
+"""A file whatever its name: its device and its number there, which is not given anew while SQLite has it open."""
 
 _SIDECARS = ("-wal", "-shm", "-journal")
 
@@ -27,18 +34,53 @@ def check_session_file(path: Path, *, writable: bool) -> None:
         SessionNotFound: there is nothing at the path.
         CorruptFile: it is no regular file (a link, a folder, a pipe), is empty, or may not be read or written.
     """
-    try:
-        status = path.lstat()
-    except (FileNotFoundError, NotADirectoryError):
-        raise SessionNotFound(path.name) from None
-    except OSError as error:
-        raise CorruptFile(str(path), f"the file cannot be opened: {error.strerror}") from error
+    status = _status(path)
     if not stat.S_ISREG(status.st_mode):
         raise CorruptFile(str(path), f"this is {_kind(status.st_mode)}, not a session file")
     if status.st_size == 0:
         raise CorruptFile(str(path), "the file is empty; no session was ever published like this")
     if not os.access(path, os.R_OK | os.W_OK if writable else os.R_OK):
         raise CorruptFile(str(path), f"this user may not {'write' if writable else 'read'} the file")
+
+
+def file_id(path: Path) -> FileId:
+    """What the path leads to now; a link is not followed.
+
+    Raises:
+        SessionNotFound: there is nothing at the path.
+        CorruptFile: this user may not look.
+    """
+    status = _status(path)
+    return status.st_dev, status.st_ino
+
+
+@contextmanager
+def staying(path: Path) -> Iterator[FileId]:
+    """The file that the block may use; when the path leads elsewhere at its end, the session was deleted meanwhile.
+
+    SQLite opens the sidecars by their names, so a file that lost its own has lost them too, or has found those of
+    another session: then nothing that it read or failed with counts.
+
+    Raises:
+        SessionNotFound: there is nothing at the path, or no longer the same.
+    """
+    found = file_id(path)
+    try:
+        yield found
+    except StorageError:
+        check_stays(path, found)
+        raise
+    check_stays(path, found)
+
+
+def check_stays(path: Path, found: FileId) -> None:
+    """Return while the path leads to that file.
+
+    Raises:
+        SessionNotFound: the file was removed, and the name may be another session's.
+    """
+    if file_id(path) != found:
+        raise SessionNotFound(path.name)
 
 
 def draft_path(path: Path, owner_id: str) -> Path:
@@ -93,14 +135,25 @@ def remove(path: Path) -> None:
     _remove_sidecars(path)
 
 
-def remove_session(path: Path) -> None:
-    """Remove a session file, then its sidecars, and none of a session that is created there meanwhile.
+def remove_session(path: Path, found: FileId) -> None:
+    """Remove that session file, then its sidecars, and none of a session that is created there meanwhile.
 
     Raises:
+        SessionNotFound: the path leads elsewhere by now.
         SessionLocked: somebody else creates or deletes it at this moment.
     """
     with _alone_at(path):
+        check_stays(path, found)
         remove(path)
+
+
+def _status(path: Path) -> os.stat_result:
+    try:
+        return path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        raise SessionNotFound(path.name) from None
+    except OSError as error:
+        raise CorruptFile(str(path), f"the file cannot be opened: {error.strerror}") from error
 
 
 @contextmanager

@@ -10,6 +10,8 @@ from pathlib import Path
 from restartpoint.errors import CommitRefused, InvalidOptions, LeaseHeld, LeaseLost
 from restartpoint.seams.clock import Clock
 from restartpoint.storage.sqlite import connection as sqlite
+from restartpoint.storage.sqlite import files
+from restartpoint.storage.sqlite.files import FileId
 
 __all__ = ["Lease", "LeaseRenewer", "LeaseSettings", "acquire", "insert"]
 
@@ -70,15 +72,19 @@ def insert(connection: sqlite3.Connection, lease: Lease, now_ms: int) -> None:
     )
 
 
-def acquire(connection: sqlite3.Connection, path: Path, *, owner_id: str, ttl_ms: int, now_ms: int) -> Lease:
-    """The claim of the session, now this owner's.
+def acquire(
+    connection: sqlite3.Connection, path: Path, found: FileId, *, owner_id: str, ttl_ms: int, now_ms: int
+) -> Lease:
+    """The claim of the session in the file that was found at the path, now this owner's.
 
     Raises:
+        SessionNotFound: the path leads elsewhere by now, so the log that is open may be another session's.
         LeaseHeld: another owner's claim has not expired.
         CommitRefused: another program holds the write lock.
     """
     sqlite.begin(connection, path)
     try:
+        files.check_stays(path, found)
         row = connection.execute("SELECT owner_id, fence, expires_at_ms FROM writer_lease").fetchone()
         if row is not None and row[2] > now_ms:
             raise LeaseHeld(str(path), row[0], row[2])

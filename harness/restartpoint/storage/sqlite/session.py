@@ -20,6 +20,7 @@ from restartpoint.storage.admission import check_alone
 from restartpoint.storage.jsonl.files import Durability
 from restartpoint.storage.sqlite import connection as sqlite
 from restartpoint.storage.sqlite import files, rows
+from restartpoint.storage.sqlite.files import FileId
 from restartpoint.storage.sqlite.lease import Lease, LeaseRenewer, LeaseSettings, acquire, insert
 from restartpoint.storage.sqlite.queries import Queries
 from restartpoint.storage.sqlite.schema import SCHEMA
@@ -51,15 +52,15 @@ class SqliteSession:
 
     def open_for_reading(self) -> None:
         """Open without any claim; raises what ``SqliteStorage.open`` lists."""
-        self._connect(writable=False)
+        with files.staying(self._path):
+            self._connect(writable=False)
 
     def open_for_writing(self, owner_id: str, settings: LeaseSettings) -> None:
         """Open and take the claim; raises what ``SqliteStorage.open`` lists."""
-        connection = self._connect(writable=True)
-        with sqlite.reading(self._path):
-            lease = acquire(
-                connection, self._path, owner_id=owner_id, ttl_ms=settings.ttl_ms, now_ms=self._clock.now_ms()
-            )
+        with files.staying(self._path) as found, sqlite.reading(self._path):
+            connection = self._connect(writable=True)
+            now_ms = self._clock.now_ms()
+            lease = acquire(connection, self._path, found, owner_id=owner_id, ttl_ms=settings.ttl_ms, now_ms=now_ms)
             connection.execute("PRAGMA journal_mode = WAL")  # a copy that VACUUM INTO made has another mode
         self._write_under(connection, lease, settings)
 
@@ -184,8 +185,8 @@ def _fill(
 
 def read_metadata(path: Path) -> SessionMetadata:
     """The identity of a session, without a claim; raises what opening raises."""
-    files.check_session_file(path, writable=False)
-    with sqlite.reading(path):
+    with files.staying(path), sqlite.reading(path):
+        files.check_session_file(path, writable=False)
         connection = sqlite.connect(path, writable=False, durability="process")
         try:
             return _stored_metadata(connection, path)
@@ -202,20 +203,40 @@ def delete_file(path: Path, *, owner_id: str, settings: LeaseSettings, clock: Cl
         SessionLocked: somebody else creates or deletes it at this moment.
         StorageError: the file cannot be removed.
     """
+    with files.staying(path) as found:
+        try:
+            lease = _claimed(path, found, owner_id=owner_id, ttl_ms=settings.ttl_ms, now_ms=clock.now_ms())
+        except CorruptFile:
+            lease = None  # what is no session has no owner either
     try:
-        files.check_session_file(path, writable=True)
-        with sqlite.reading(path):
-            connection = sqlite.connect(path, writable=True, durability="process")
-            try:
-                acquire(connection, path, owner_id=owner_id, ttl_ms=settings.ttl_ms, now_ms=clock.now_ms())
-            finally:
-                connection.close()
-    except CorruptFile:
-        pass  # what is no session has no owner either
-    try:
-        files.remove_session(path)
-    except OSError as error:
+        files.remove_session(path, found)
+    except (OSError, StorageError) as error:
+        if lease is not None:
+            _give_back(path, lease)
+        if isinstance(error, StorageError):
+            raise
         raise StorageError(f"{path}: the session cannot be removed: {error.strerror}") from error
+
+
+def _claimed(path: Path, found: FileId, *, owner_id: str, ttl_ms: int, now_ms: int) -> Lease:
+    """The claim of a session, taken with a connection that is closed again."""
+    files.check_session_file(path, writable=True)
+    with sqlite.reading(path):
+        connection = sqlite.connect(path, writable=True, durability="process")
+        try:
+            return acquire(connection, path, found, owner_id=owner_id, ttl_ms=ttl_ms, now_ms=now_ms)
+        finally:
+            connection.close()
+
+
+def _give_back(path: Path, lease: Lease) -> None:
+    """Remove the claim of a session that stays; where that fails too, the claim expires by itself."""
+    with suppress(StorageError), sqlite.reading(path):
+        connection = sqlite.connect(path, writable=True, durability="process")
+        try:
+            lease.release(connection)
+        finally:
+            connection.close()
 
 
 def _stored_metadata(connection: sqlite3.Connection, path: Path) -> SessionMetadata:
