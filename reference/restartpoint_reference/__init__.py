@@ -46,7 +46,8 @@ from restartpoint_reference.vocabulary.entries import (
 )  # fmt: skip
 
 __all__ = [
-    "ALIKE",     "NO_COMMIT", "TRANSITIONS", "UNSET", "BranchOrder", "BranchScan", "Commit", "DeleteRegister", "Delta", "Entry",
+    "ALIKE", "NO_COMMIT", "TRANSITIONS", "UNSET", "BranchOrder", "BranchScan", "Commit", "DeleteRegister", "Delta",
+    "Entry",
     "EntryScan", "EntryType", "Expectation", "Explained", "InsertEntry", "InsertUsage", "Json", "JsonObject",
     "Namespace", "NewEntry", "NewUsage", "Observed", "Order", "Projector", "Refusal", "Refused", "Register", "Rule",
     "SetRegister", "State", "Stats", "Transition", "Unexplained", "UnknownStart", "Unset", "UsageRow", "UsageScan",
