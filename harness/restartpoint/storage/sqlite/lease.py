@@ -57,7 +57,16 @@ class Lease:
             )
 
     def release(self, connection: sqlite3.Connection) -> None:
-        """Remove the claim if it is still this one."""
+        """Remove the claim if it is still this one, on a full disk too if the database itself has the room."""
+        try:
+            self._remove(connection)
+        except sqlite3.OperationalError:
+            # The log cannot grow. Once its content is in the database, the next transaction begins it anew.
+            sqlite.rollback(connection)
+            connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
+            self._remove(connection)
+
+    def _remove(self, connection: sqlite3.Connection) -> None:
         sqlite.begin(connection, self.path)
         connection.execute("DELETE FROM writer_lease WHERE owner_id = ? AND fence = ?", (self.owner_id, self.fence))
         connection.execute("COMMIT")

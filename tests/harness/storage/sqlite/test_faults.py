@@ -1,16 +1,28 @@
 """Disks that fail and processes that end in the middle: whole commits, and none after an uncertain one."""
 
 import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from restartpoint.contract import LANE_LEAF, EntryScan, Expectation, Namespace, RegisterSet, Transaction, UsageScan
-from restartpoint.errors import CommitRefused, DuplicateId, InvariantBroken, StaleExpectation, WriteUncertain
+from restartpoint.errors import CommitRefused, DuplicateId, InvariantBroken, LeaseHeld, StaleExpectation, WriteUncertain
 from restartpoint.seams import FaultPoint
-from restartpoint.storage.sqlite import InlineHop, SqliteStorage
+from restartpoint.storage.sqlite import InlineHop, LeaseSettings, SqliteStorage
 from tests.harness.storage.sqlite.stage import BY_HAND, Connections, created, opened, raw
 from tests.harness.storage.stage import METADATA, HeldClock, ProcessEnded, StopAt, contents, said, say, tx, usage
+
+
+@contextmanager
+def no_file_longer_than(length: int) -> Iterator[None]:
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (length, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 async def ids(storage: SqliteStorage) -> list[str]:
@@ -43,18 +55,43 @@ async def test_a_disk_that_fails_at_the_commit_itself_poisons_the_storage(
     async with created(path, clock, initial=said("e1"), hop=InlineHop()) as storage:
         await storage.commit(said("e2", "e1"))
         log = path.with_name(f"{path.name}-wal").stat().st_size
-        soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-        try:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (log + 100, hard))
-            with pytest.raises(WriteUncertain):
-                await storage.commit(said("e3", "e2"))
-        finally:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        with no_file_longer_than(log + 100), pytest.raises(WriteUncertain):
+            await storage.commit(said("e3", "e2"))
         assert "COMMIT" in connections.take()[-2:]
         assert not connections.last.in_transaction
         with pytest.raises(WriteUncertain):
             await storage.commit(said("e4", "e2"))
         assert await ids(storage) == ["e1", "e2"]
+    async with opened(path, clock) as again:
+        assert await ids(again) == ["e1", "e2"]
+
+
+async def test_a_close_on_a_full_disk_gives_the_claim_up_where_the_database_has_the_room(
+    path: Path, clock: HeldClock
+) -> None:
+    storage = await SqliteStorage.create(path, METADATA, said("e1"), clock=clock, lease=BY_HAND, hop=InlineHop())
+    for number in range(2, 9):
+        await storage.commit(said(f"e{number}", f"e{number - 1}"))
+    log = path.with_name(f"{path.name}-wal").stat().st_size
+    assert log > path.stat().st_size
+    with no_file_longer_than(log):
+        with pytest.raises(WriteUncertain):
+            await storage.commit(said("e9", "e8"))
+        await storage.close()
+    async with opened(path, clock) as again:
+        assert await ids(again) == [f"e{number}" for number in range(1, 9)]
+
+
+async def test_a_close_on_a_disk_too_full_for_that_leaves_the_claim_to_expire(path: Path, clock: HeldClock) -> None:
+    storage = await SqliteStorage.create(path, METADATA, said("e1"), clock=clock, lease=BY_HAND, hop=InlineHop())
+    await storage.commit(tx(say("e2", "e1", "x" * 200_000)))
+    with no_file_longer_than(path.stat().st_size):
+        with pytest.raises(WriteUncertain):
+            await storage.commit(said("e3", "e2"))
+        await storage.close()
+    with pytest.raises(LeaseHeld):
+        await SqliteStorage.open(path, clock=clock, lease=BY_HAND)
+    clock.now += LeaseSettings().ttl_ms
     async with opened(path, clock) as again:
         assert await ids(again) == ["e1", "e2"]
 
