@@ -5,7 +5,16 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from restartpoint_reference.shapes import SAFE_INTEGER, Json, Refused, read_boolean, read_integer
+from restartpoint_reference.shapes import (
+    SAFE_INTEGER,
+    UNSET,
+    Json,
+    Refused,
+    Unset,
+    read_boolean,
+    read_integer,
+    same,
+)
 from restartpoint_reference.vocabulary.messages import Message, StopReason, error_message, source_calls, stop_reason
 from restartpoint_reference.vocabulary.registers import ModelIdentity
 from restartpoint_reference.vocabulary.states import RetryPolicy
@@ -117,6 +126,11 @@ def has_valid_handle(response: Message, model: ModelIdentity) -> bool:
         return False
     named = (handle.get("provider"), handle.get("modelId"), handle.get("api"))
     return named == (model.provider, model.model_id, response.get("api"))
+
+
+def handles_are_equal(one: Json | Unset, other: Json | Unset) -> bool:
+    """Whether both are present and equal field by field, whatever the order of keys (decision AMB-35); total."""
+    return one is not UNSET and other is not UNSET and same(one, other)
 
 
 def safe_count(value: Json, name: str) -> int:

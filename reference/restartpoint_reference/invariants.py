@@ -29,6 +29,7 @@ from restartpoint_reference.vocabulary.states import (
     CompactionPhase,
     CompactionState,
     CompletedCall,
+    DeferredPending,
     DeferredPhase,
     FailureDrain,
     Generating,
@@ -388,7 +389,10 @@ def _named_registers(view: View) -> Iterator[tuple[Namespace, str]]:
 
 def _reserved(view: View) -> Iterator[str]:
     match view.operation_state:
-        case RunState(phase=AssistantPhase(generation=GenerationPending() as pending)):
+        case RunState(
+            phase=AssistantPhase(generation=GenerationPending() as pending)
+            | DeferredPhase(deferred=DeferredPending() as pending)
+        ):
             yield from (pending.response_entry_id, pending.usage_id)
         case RunState(phase=ToolsPhase(batch=batch)):
             yield from (call.result_entry_id for call in batch.calls if not isinstance(call, CompletedCall))

@@ -28,6 +28,7 @@ MODELLED = {
     ("checkpoint", "assistant"), ("checkpoint", "checkpoint"), ("checkpoint", "idle"), ("assistant", "assistant"),
     ("assistant", "tools"), ("assistant", "deferred"), ("assistant", "checkpoint"), ("assistant", "failure_drain"),
     ("tools", "tools"), ("tools", "checkpoint"), ("failure_drain", "idle"),
+    ("deferred", "deferred"), ("deferred", "tools"), ("deferred", "checkpoint"), ("deferred", "failure_drain"),
 }  # fmt: skip
 """The ones that the modelled transitions take."""
 

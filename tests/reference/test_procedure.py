@@ -27,7 +27,7 @@ BESIDE = frozenset({
     "create_session", "seed_main", "accept_run", "write_idle", "enqueue_next_run", "cancel_next_run", "set_fact",
     "delete_fact", "record_usage", "configure_lane", "create_lane",
 })  # fmt: skip
-RECOVERIES = frozenset({"recover_assistant", "recover_exhausted_assistant", "interrupt_tool"})
+RECOVERIES = frozenset({"recover_assistant", "recover_exhausted_assistant", "interrupt_tool", "replace_unknown_poll"})
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)

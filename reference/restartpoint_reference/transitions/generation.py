@@ -90,11 +90,17 @@ def start_generation(view: View, inputs: StartGeneration) -> Writes:
 
 
 @dataclass(frozen=True, kw_only=True)
-class IntendAssistant(Inputs):
-    """The ids minted for response and usage, and the limits calculated from the resolved model (decision AMB-30)."""
+class Reservation(Inputs):
+    """The ids minted for a response and its usage."""
 
     response_entry_id: str
     usage_id: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class IntendAssistant(Reservation):
+    """With them, the limits calculated from the resolved model (decision AMB-30)."""
+
     intended_output_limit: int
     context_window: int
 
@@ -111,7 +117,7 @@ def _intended(_: View, seen: Seen) -> IntendAssistant:
     raise NotThis("the state that is set has no pending request")
 
 
-def reserved_ids_are_new(view: View, inputs: IntendAssistant) -> str | None:
+def reserved_ids_are_new(view: View, inputs: Reservation) -> str | None:
     """Two distinct ids that name nothing yet (§1.2, §2.2)."""
     ids = {inputs.response_entry_id, inputs.usage_id}
     taken = [minted for minted in sorted(ids) if minted in view.state.entries or minted in view.state.usage]

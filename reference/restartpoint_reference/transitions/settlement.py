@@ -35,14 +35,16 @@ from restartpoint_reference.vocabulary.messages import (
     source_calls,
     stop_reason,
 )
-from restartpoint_reference.vocabulary.registers import ErrorCode, OperationError
+from restartpoint_reference.vocabulary.registers import ErrorCode, LaneConfiguration, OperationError
 from restartpoint_reference.vocabulary.states import (
     AssistantPhase,
     CancelRequested,
     Checkpoint,
+    DeferredPending,
     DeferredPhase,
     DeferredSuspended,
     FailureDrain,
+    GenerationPending,
     GenerationRetryWait,
     MayFinish,
     PlannedCall,
@@ -71,13 +73,21 @@ def verdict(view: View, response: Message) -> Verdict:
     )
 
 
+def reserved_ids(view: View) -> tuple[str, str]:
+    """The ids of the response and the usage row that the pending request or poll settles under (§3.2)."""
+    match view.run.phase:
+        case (
+            AssistantPhase(generation=GenerationPending(response_entry_id=response_id, usage_id=usage_id))
+            | DeferredPhase(deferred=DeferredPending(response_entry_id=response_id, usage_id=usage_id))
+        ):
+            return response_id, usage_id
+    raise NotThis("no request is pending")
+
+
 def settlement(view: View, response: Message, phase: RunPhase) -> Writes:
     """The writes of every settlement; the ledger row carries the response's own usage (§1.6, §3.7)."""
-    pending = view.pending
-    response_id = pending.response_entry_id
-    row = NewUsage(
-        id=pending.usage_id, entry_id=response_id, adjustment=False, usage=read_object(response.get("usage"))
-    )
+    response_id, usage_id = reserved_ids(view)
+    row = NewUsage(id=usage_id, entry_id=response_id, adjustment=False, usage=read_object(response.get("usage")))
     return (
         insert_message(response_id, view.leaf, response),
         set_leaf(view, response_id),
@@ -93,7 +103,8 @@ class Response(Inputs):
     response: JsonObject
 
 
-def _response(_: View, seen: Seen) -> Response:
+def settled_response(_: View, seen: Seen) -> Response:
+    """The inputs of a settlement that only the response decides."""
     return Response(response=seen.first_message())
 
 
@@ -118,7 +129,8 @@ class SettleToolCalls(Inputs):
     result_ids: tuple[str, ...]
 
 
-def _tool_calls(_: View, seen: Seen) -> SettleToolCalls:
+def settled_calls(_: View, seen: Seen) -> SettleToolCalls:
+    """The inputs of a settlement that plans a batch."""
     match seen.run().phase:
         case ToolsPhase(batch=batch):
             ids = tuple(call.result_entry_id for call in batch.calls)
@@ -131,7 +143,7 @@ def results_follow_the_response(view: View, inputs: SettleToolCalls) -> str | No
     calls = source_calls(inputs.response)
     if len(inputs.result_ids) != len(calls) or len(set(inputs.result_ids)) != len(calls):
         return f"{len(calls)} calls need as many distinct result ids"
-    prefix = id_time(view.pending.response_entry_id)
+    prefix = id_time(reserved_ids(view)[0])
     strays = [key for key in inputs.result_ids if id_time(key) != prefix or key in view.state.entries]
     return f"not new followers of the response: {', '.join(strays)}" if strays else None
 
@@ -147,16 +159,21 @@ def id_time(id: str) -> str:
     phases=PENDING,
     inputs=SettleToolCalls,
     guards=(control_is_running, is_classified(Verdict.TOOLS), results_follow_the_response),
-    extract=_tool_calls,
+    extract=settled_calls,
 )
 def settle_tool_calls(view: View, inputs: SettleToolCalls) -> Writes:
     """The response asks for tools: every call is planned, with its result id reserved."""
     context = view.pending.context
+    return planned_batch(view, inputs, context.configuration, turn_id=context.step_id)
+
+
+def planned_batch(view: View, inputs: SettleToolCalls, configuration: LaneConfiguration, *, turn_id: str) -> Writes:
+    """The settlement that plans every call of the response under its reserved result id (§3.7)."""
     calls = zip(source_calls(inputs.response), inputs.result_ids, strict=True)
     batch = ToolBatch(
-        assistant_entry_id=view.pending.response_entry_id,
-        configuration=context.configuration,
-        turn_id=context.step_id,
+        assistant_entry_id=reserved_ids(view)[0],
+        configuration=configuration,
+        turn_id=turn_id,
         calls=tuple(PlannedCall(source_index=call.source_index, result_entry_id=reserved) for call, reserved in calls),
     )
     return settlement(view, inputs.response, ToolsPhase(batch=batch))
@@ -208,7 +225,7 @@ def settle_retryable(view: View, inputs: SettleRetryable) -> Writes:
     phases=PENDING,
     inputs=Response,
     guards=(control_is_running, is_classified(Verdict.DEFERRED)),
-    extract=_response,
+    extract=settled_response,
 )
 def settle_deferred(view: View, inputs: Response) -> Writes:
     """The provider will answer later: the run suspends at its handle."""
@@ -229,14 +246,18 @@ def settle_deferred(view: View, inputs: Response) -> Writes:
     phases=PENDING,
     inputs=Response,
     guards=(control_is_running, is_classified(Verdict.MAY_FINISH)),
-    extract=_response,
+    extract=settled_response,
 )
 def settle_stop(view: View, inputs: Response) -> Writes:
     """The model stopped, or reached its output limit, without calls: the run may finish."""
-    phase = Checkpoint(
-        continuation=MayFinish(include_final_assistant=True), trigger_entry_id=view.pending.response_entry_id
-    )
-    return settlement(view, inputs.response, phase)
+    return last_word(view, inputs.response)
+
+
+def last_word(view: View, response: Message) -> Writes:
+    """The settlement after which the run may finish with this response (§3.7)."""
+    trigger = reserved_ids(view)[0]
+    phase = Checkpoint(continuation=MayFinish(include_final_assistant=True), trigger_entry_id=trigger)
+    return settlement(view, response, phase)
 
 
 # --- settlement into failure
@@ -256,7 +277,8 @@ class SettleFailure(Inputs):
     cut_short: bool = False
 
 
-def _failure(_: View, seen: Seen) -> SettleFailure:
+def settled_failure(_: View, seen: Seen) -> SettleFailure:
+    """The inputs of a settlement that fails the run."""
     match seen.run().phase:
         case FailureDrain(error=error):
             response = seen.first_message()
@@ -297,9 +319,10 @@ def failure_is_final(view: View, inputs: SettleFailure) -> str | None:
     return None if found in (Verdict.FAILED, Verdict.EXHAUSTED) else f"the response is classified {found}"
 
 
-def _failed(view: View, inputs: SettleFailure, code: ErrorCode) -> Writes:
+def failed(view: View, inputs: SettleFailure, code: ErrorCode) -> Writes:
+    """The settlement after which the run fails by this response (§3.7)."""
     error = OperationError(code=code, message=inputs.error_message, details=inputs.error_details)
-    provenance = ResponseProvenance(entry_id=view.pending.response_entry_id)
+    provenance = ResponseProvenance(entry_id=reserved_ids(view)[0])
     return settlement(view, inputs.response, FailureDrain(error=error, provenance=provenance))
 
 
@@ -309,11 +332,11 @@ def _failed(view: View, inputs: SettleFailure, code: ErrorCode) -> Writes:
     phases=PENDING,
     inputs=SettleFailure,
     guards=(control_is_running, response_is_an_error, first_overflow),
-    extract=_failure,
+    extract=settled_failure,
 )
 def settle_unpreparable_overflow(view: View, inputs: SettleFailure) -> Writes:
     """The request did not fit and there is nothing to compact: the run fails."""
-    return _failed(view, inputs, ErrorCode.CONTEXT_OVERFLOW)
+    return failed(view, inputs, ErrorCode.CONTEXT_OVERFLOW)
 
 
 @transition(
@@ -322,20 +345,20 @@ def settle_unpreparable_overflow(view: View, inputs: SettleFailure) -> Writes:
     phases=PENDING,
     inputs=SettleFailure,
     guards=(control_is_running, response_is_an_error, failure_is_final),
-    extract=_failure,
+    extract=settled_failure,
 )
 def settle_failure(view: View, inputs: SettleFailure) -> Writes:
     """The request failed for good: a final error, attempts exhausted, or a second overflow."""
     if _overflowed(view, inputs):
-        return _failed(view, inputs, ErrorCode.CONTEXT_OVERFLOW)
+        return failed(view, inputs, ErrorCode.CONTEXT_OVERFLOW)
     exhausted = verdict(view, inputs.response) is Verdict.EXHAUSTED
-    return _failed(view, inputs, ErrorCode.RETRIES_EXHAUSTED if exhausted else ErrorCode.PROVIDER_ERROR)
+    return failed(view, inputs, ErrorCode.RETRIES_EXHAUSTED if exhausted else ErrorCode.PROVIDER_ERROR)
 
 
 def _invalid_deferred(view: View, seen: Seen) -> SettleFailure:
     match seen.run().phase:
         case FailureDrain(error=OperationError(code=ErrorCode.DEFERRED_HANDLE_INVALID)):
-            return _failure(view, seen)
+            return settled_failure(view, seen)
     raise NotThis("the failure is not that of a deferred handle")
 
 
@@ -355,4 +378,4 @@ def handle_is_invalid(view: View, inputs: SettleFailure) -> str | None:
 )
 def settle_invalid_deferred(view: View, inputs: SettleFailure) -> Writes:
     """The provider deferred without a usable handle: the run fails."""
-    return _failed(view, inputs, ErrorCode.DEFERRED_HANDLE_INVALID)
+    return failed(view, inputs, ErrorCode.DEFERRED_HANDLE_INVALID)

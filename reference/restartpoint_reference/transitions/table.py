@@ -7,6 +7,7 @@ from typing import Final
 from restartpoint_reference.transitions import (
     acceptance,
     checkpoint,
+    deferred,
     generation,
     queues,
     session,
@@ -16,7 +17,7 @@ from restartpoint_reference.transitions import (
 )
 from restartpoint_reference.transitions.frame import ANY, Transition
 
-_ROOMS: Final = (acceptance, checkpoint, generation, settlement, tools, terminal, queues, session)
+_ROOMS: Final = (acceptance, checkpoint, generation, settlement, tools, deferred, terminal, queues, session)
 
 
 def _place(found: Transition) -> tuple[bool, int, str]:
@@ -42,7 +43,10 @@ WITHOUT_LANE: Final[tuple[Transition, ...]] = tuple(found for found in ALL if no
 """The commits of the session as a whole."""
 
 NO_COMMIT: Final[Mapping[str, str]] = MappingProxyType(
-    {"T37": "an orphaned call that is safe by its stored and current declaration runs again, unwritten (§4.5)"}
+    {
+        "T37": "an orphaned call that is safe by its stored and current declaration runs again, unwritten (§4.5)",
+        "T88": "an activation without an unused poll permit leaves a deferred run suspended as it is (§4.5)",
+    }
 )
 """The modelled rows of the table that make no commit."""
 

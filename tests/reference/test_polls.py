@@ -1,0 +1,168 @@
+"""What each poll of a deferred response may not do (§3.2, §4.5, §4.6)."""
+
+from collections.abc import Callable
+
+import pytest
+
+from restartpoint_reference import NO_COMMIT, TRANSITIONS, Json, JsonObject, Namespace, View
+from restartpoint_reference.classify import handles_are_equal
+from restartpoint_reference.shapes import UNSET, Unset
+from restartpoint_reference.transitions.deferred import keeps_waiting
+from restartpoint_reference.transitions.frame import Inputs
+from restartpoint_reference.transitions.generation import Reservation
+from restartpoint_reference.transitions.settlement import Response, SettleFailure, SettleToolCalls
+from tests.reference.walk import Walk, assistant, text, usage
+from tests.reference.walks import deferred, runs
+from tests.reference.walks.deferred import C3, C4, HANDLE, P1, P2, V1, V2, polled, suspended, waiting
+
+OTHER: JsonObject = {**HANDLE, "id": "job-2"}
+FAILED = assistant(stop="error", error="late")
+ABORTED = assistant(stop="aborted", error="was pending")
+
+
+@pytest.mark.parametrize(
+    "one, other, equal",
+    [
+        (HANDLE, dict(reversed(HANDLE.items())), True),
+        (HANDLE, OTHER, False),
+        (HANDLE, {**HANDLE, "note": None}, False),
+        (HANDLE, {**HANDLE, "queue": {"n": [None, 1]}}, False),
+        ({"id": 1}, {"id": 1.0}, False),
+        ({"id": 1}, {"id": True}, False),
+        (HANDLE, UNSET, False),
+        (UNSET, UNSET, False),
+        (None, None, True),
+        ([], {}, False),
+    ],
+)
+def test_handles_are_equal_field_by_field(one: Json | Unset, other: Json | Unset, equal: bool) -> None:
+    assert handles_are_equal(one, other) is equal
+    assert handles_are_equal(other, one) is equal
+
+
+@pytest.mark.parametrize(
+    "walk, name, inputs, guard",
+    [
+        (suspended, "intend_poll", Reservation(response_entry_id=P1, usage_id=P1), "reserved_ids_are_new"),
+        (suspended, "intend_poll", Reservation(response_entry_id=runs.R1, usage_id=V1), "reserved_ids_are_new"),
+        (polled, "intend_poll", Reservation(response_entry_id=P2, usage_id=V2), "from_phase"),
+        (suspended, "replace_unknown_poll", Reservation(response_entry_id=P2, usage_id=V2), "from_phase"),
+        (polled, "replace_unknown_poll", Reservation(response_entry_id=P2, usage_id=V1), "unknown_ids_are_abandoned"),
+        (polled, "settle_poll_pending", Response(response={**waiting(), "deferred": OTHER}), "poll_is_still_pending"),
+        (polled, "settle_poll_pending", Response(response=assistant(stop="deferred")), "poll_is_still_pending"),
+        (polled, "settle_poll_pending", Response(response=assistant(text("done"))), "poll_is_still_pending"),
+        (polled, "settle_poll_ready", Response(response=waiting()), "poll_is_answered"),
+        (polled, "settle_poll_ready", Response(response=FAILED), "poll_is_answered"),
+        (polled, "settle_poll_ready", Response(response=ABORTED), "poll_is_answered"),
+        (polled, "settle_poll_ready", Response(response=runs.two_calls()), "answer_has_no_calls"),
+        (
+            polled,
+            "settle_poll_tool_calls",
+            SettleToolCalls(response=runs.two_calls("error"), result_ids=(C3, C4)),
+            "poll_is_answered",
+        ),
+        (
+            polled,
+            "settle_poll_tool_calls",
+            SettleToolCalls(response=assistant(), result_ids=()),
+            "answer_has_calls",
+        ),
+        (
+            polled,
+            "settle_poll_tool_calls",
+            SettleToolCalls(response=runs.two_calls(), result_ids=(runs.C1, runs.C2)),
+            "results_follow_the_response",
+        ),
+        (
+            polled,
+            "settle_poll_mismatch",
+            SettleFailure(response={**FAILED, "deferred": HANDLE}, error_message="late"),
+            "handle_differs",
+        ),
+        (
+            polled,
+            "settle_poll_mismatch",
+            SettleFailure(response={**waiting(), "deferred": OTHER}, error_message="late"),
+            "response_is_an_error",
+        ),
+        (
+            polled,
+            "settle_poll_failure",
+            SettleFailure(response=assistant(), error_message="late"),
+            "response_is_an_error",
+        ),
+        (polled, "cancel_poll", Response(response=ABORTED), "cancellation_is_requested"),
+    ],
+)
+def test_a_poll_is_held_to_its_guards(walk: Callable[[], Walk], name: str, inputs: Inputs, guard: str) -> None:
+    refusal = TRANSITIONS[name](walk().state, "main", inputs)
+    assert getattr(refusal, "guard", "") == guard
+
+
+def test_a_cancelled_poll_commits_an_aborted_response_that_says_why() -> None:
+    walk = deferred.cancelled(polled())
+    for response in (assistant(text("done")), assistant(stop="aborted")):
+        refusal = TRANSITIONS["cancel_poll"](walk.state, "main", Response(response=response))
+        assert getattr(refusal, "guard", "") == "response_is_aborted"
+    ready = TRANSITIONS["settle_poll_ready"](walk.state, "main", Response(response=assistant(text("done"))))
+    assert getattr(ready, "guard", "") == "control_is_running"
+
+
+@pytest.mark.parametrize("name", ["intend_poll", "replace_unknown_poll"])
+def test_nothing_is_fetched_after_cancellation(name: str) -> None:
+    walk = deferred.cancelled(suspended() if name == "intend_poll" else polled())
+    inputs = Reservation(response_entry_id=P2, usage_id=V2)
+    assert getattr(TRANSITIONS[name](walk.state, "main", inputs), "guard", "") == "control_is_running"
+
+
+def test_polls_are_counted_from_one_and_an_unknown_one_is_not_completed() -> None:
+    assert phases(deferred.answered_at_the_second_poll()) == [
+        ("suspended", 0, runs.R1), ("effect_pending", 1, runs.R1), ("suspended", 1, P1), ("effect_pending", 2, P1),
+    ]  # fmt: skip
+    assert phases(deferred.replaced_poll()) == [
+        ("suspended", 0, runs.R1), ("effect_pending", 1, runs.R1), ("effect_pending", 1, runs.R1),
+        ("suspended", 1, P2),
+    ]  # fmt: skip
+
+
+def phases(walk: Walk) -> list[tuple[Json, Json, Json]]:
+    """Status, poll number and source after every commit that left the run deferred."""
+    found: list[tuple[Json, Json, Json]] = []
+    for state in (*(step.before for step in walk.steps), walk.state):
+        held = state.value(Namespace.OP_STATE, runs.RUN)
+        if isinstance(held, dict) and isinstance(held["phase"], dict):
+            poll = held["phase"].get("deferred")
+            if isinstance(poll, dict):
+                found.append((poll["status"], poll["poll"], poll["sourceEntryId"]))
+    return found
+
+
+def test_an_abandoned_id_is_never_materialised() -> None:
+    state = deferred.replaced_poll().state
+    assert P1 not in state.entries
+    assert V1 not in state.usage
+    assert P2 in state.entries
+
+
+def test_the_arguments_of_a_polled_batch_live_under_the_step_that_was_deferred() -> None:
+    walk = deferred.answered_with_calls()
+    step = next(step for step in walk.steps if step.commit.name == "intend_tool")
+    assert step.commit.writes[0].to_json()["key"] == f"{runs.RUN}:{runs.STEP}:1"
+
+
+def test_a_cancelled_poll_keeps_the_usage_of_a_live_fetch_and_has_none_otherwise() -> None:
+    live = deferred.cancelled_poll()
+    assert live.steps[-1].commit.detail == "live"
+    walk = deferred.cancelled(polled())
+    silent: JsonObject = {**assistant(stop="aborted", error="aborted"), "usage": usage()}
+    walk.take(TRANSITIONS["cancel_poll"], Response(response=silent))
+    assert walk.steps[-1].commit.detail == "synthetic"
+    assert walk.state.usage[V1].usage == usage()
+
+
+def test_an_activation_without_a_permit_leaves_a_deferred_run_as_it_is() -> None:
+    assert "T88" in NO_COMMIT
+    assert keeps_waiting(View(suspended().state, "main"))
+    assert keeps_waiting(View(polled().state, "main"))
+    assert not keeps_waiting(View(deferred.cancelled(polled()).state, "main"))
+    assert not keeps_waiting(View(runs.requested().state, "main"))
