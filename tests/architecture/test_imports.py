@@ -23,6 +23,7 @@ MODEL_MAY_IMPORT = (
     "enum",
     "fractions",
     "functools",
+    "hashlib",
     "itertools",
     "json",
     "math",

@@ -1,0 +1,69 @@
+"""When two reached states are one: minted ids are symmetric, and sequence numbers and timestamps are forgotten."""
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from hashlib import blake2b
+from typing import Final
+
+from restartpoint_reference.shapes import Json
+from restartpoint_reference.store import State
+from restartpoint_reference.vocabulary.entries import Namespace
+
+_ID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}")
+"""A minted id (§1.2)."""
+
+_OF_LANES: Final = (Namespace.LANE_STATE, Namespace.LANE_LEAF, Namespace.LANE_CONFIG, Namespace.LANE_LAST_RESULT)
+
+
+def fingerprint(state: State, *beside: Json) -> bytes:
+    """Equal only for states that differ in nothing but minted ids, sequence numbers and timestamps.
+
+    ``beside`` holds what tells them apart besides. Ids are numbered by first appearance: lanes and their branches, then
+    what those name, so that hardly any id decides its own number.
+    """
+    numbers: dict[str, str] = {}
+    digest = blake2b(digest_size=16)
+    for part in _parts(state, beside, numbers):
+        text = json.dumps(part, separators=(",", ":"))
+        digest.update(_ID.sub(lambda found: numbers.setdefault(found[0], f"#{len(numbers)}"), text).encode())
+    return digest.digest()
+
+
+def _parts(state: State, beside: tuple[Json, ...], numbers: dict[str, str]) -> Iterator[Json]:
+    branched: set[str] = set()
+    for lane in state.keys(Namespace.LANE_STATE):
+        yield from (_register(state, namespace, lane) for namespace in _OF_LANES)
+        yield from _branch(state, lane, branched)
+    for namespace in Namespace:
+        if namespace not in _OF_LANES:
+            keys = _numbered(state.namespaces[namespace], numbers)
+            yield from (_register(state, namespace, key) for key in keys)
+    yield from (_entry(state, key) for key in _numbered(set(state.entries) - branched, numbers))
+    rows = sorted(state.usage.values(), key=lambda row: (str(row.entry_id), row.seq))
+    for row in rows:
+        yield ["usage", row.id, str(row.entry_id), row.usage]
+    yield list(beside)
+
+
+def _register(state: State, namespace: Namespace, key: str) -> Json:
+    found = state.register(namespace, key)
+    return [namespace.value, key] if found is None else [namespace.value, key, found.value]
+
+
+def _branch(state: State, lane: str, branched: set[str]) -> Iterator[Json]:
+    key = state.value(Namespace.LANE_LEAF, lane)
+    while isinstance(key, str) and key not in branched:
+        branched.add(key)
+        yield _entry(state, key)
+        key = state.entries[key].parent_id
+
+
+def _entry(state: State, key: str) -> Json:
+    entry = state.entries[key]
+    return ["entry", entry.id, entry.parent_id, entry.type.value, str(entry.custom_type), entry.payload]
+
+
+def _numbered(keys: Iterable[str], numbers: dict[str, str]) -> list[str]:
+    """The keys in the order of the numbers that their ids have by now, the others after them as they are."""
+    return sorted(keys, key=lambda key: [numbers.get(part, part).rjust(40, "~") for part in key.split(":")])
