@@ -23,17 +23,13 @@ from tests.reference.walk import Walk, result
 from tests.reference.walks import SCENARIOS, runs
 from tests.reference.walks.runs import RUN
 
-BESIDE = frozenset({
-    "create_session", "seed_main", "accept_run", "write_idle", "enqueue_next_run", "cancel_next_run", "set_fact",
-    "delete_fact", "record_usage", "configure_lane", "create_lane",
-})  # fmt: skip
 RECOVERIES = frozenset({"recover_assistant", "recover_exhausted_assistant", "interrupt_tool", "replace_unknown_poll"})
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_every_step_of_a_walk_was_a_next_step(scenario: Callable[[], Walk]) -> None:
     for step in scenario().steps:
-        if step.commit.name not in BESIDE:
+        if not TRANSITIONS[step.commit.name].public:
             orphaned = step.commit.name in RECOVERIES
             assert step.commit.name in next_steps(View(step.before, "main"), orphaned=orphaned)
 

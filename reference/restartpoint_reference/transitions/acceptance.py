@@ -15,8 +15,9 @@ from restartpoint_reference.transitions.frame import (
     set_leaf,
     transition,
 )
-from restartpoint_reference.transitions.queues import message_of, placed
-from restartpoint_reference.vocabulary.entries import InsertEntry, Namespace, SetRegister
+from restartpoint_reference.transitions.placement import placed
+from restartpoint_reference.vocabulary.entries import InsertEntry, Namespace, NewEntry, SetRegister
+from restartpoint_reference.vocabulary.messages import Message
 from restartpoint_reference.vocabulary.registers import LaneState, Operation, RunIntent
 from restartpoint_reference.vocabulary.states import (
     EMPTY_INBOX,
@@ -53,13 +54,20 @@ class AcceptRun(Inputs):
     resume_data: JsonObject | Unset = UNSET
 
 
+def _message_of(entry: NewEntry) -> Message:
+    """The message of an inserted message entry."""
+    if entry.message is None:
+        raise NotThis(f"entry {entry.id} is not a message")
+    return entry.message
+
+
 def _accepted(_: View, seen: Seen) -> AcceptRun:
     operation = seen.read(Namespace.OP_META, Operation.from_json)
     if not isinstance(operation.intent, RunIntent):
         raise NotThis("the accepted operation is not a run")
     captured = len(seen.deleted(Namespace.PENDING_ENTRY))
     prompts = captured + len(operation.intent.prompt_entry_ids)
-    made = tuple(NewMessage(id=entry.id, message=message_of(entry)) for entry in seen.entries[captured:])
+    made = tuple(NewMessage(id=entry.id, message=_message_of(entry)) for entry in seen.entries[captured:])
     return AcceptRun(
         operation_id=operation.operation_id,
         started_at=operation.started_at,

@@ -8,6 +8,7 @@ from restartpoint_reference.transitions import (
     acceptance,
     checkpoint,
     deferred,
+    failure,
     generation,
     queues,
     session,
@@ -17,7 +18,7 @@ from restartpoint_reference.transitions import (
 )
 from restartpoint_reference.transitions.frame import ANY, Transition
 
-_ROOMS: Final = (acceptance, checkpoint, generation, settlement, tools, deferred, terminal, queues, session)
+_ROOMS: Final = (acceptance, checkpoint, generation, settlement, tools, deferred, failure, terminal, queues, session)
 
 
 def _place(found: Transition) -> tuple[bool, int, str]:
@@ -46,6 +47,7 @@ NO_COMMIT: Final[Mapping[str, str]] = MappingProxyType(
     {
         "T37": "an orphaned call that is safe by its stored and current declaration runs again, unwritten (§4.5)",
         "T88": "an activation without an unused poll permit leaves a deferred run suspended as it is (§4.5)",
+        "T90": "a tree write beside a compaction or navigation waits for its end, and is then admitted anew (§3.11)",
     }
 )
 """The modelled rows of the table that make no commit."""

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import Final
 
 from tests.reference.walk import Walk
-from tests.reference.walks import deferred, runs
+from tests.reference.walks import deferred, inbox, runs
 
-_ROOMS: Final = (runs, deferred)
+_ROOMS: Final = (runs, deferred, inbox)
 
 SCENARIOS: Final[tuple[Callable[[], Walk], ...]] = tuple(scenario for room in _ROOMS for scenario in room.SCENARIOS)
 
