@@ -100,10 +100,12 @@ def lane_of(state: State, writes: Iterable[Write]) -> str | None:
 
 @dataclass(frozen=True, kw_only=True)
 class _Attempt:
+    """One transition held against the commit; ``compared`` says that its own writes could be computed."""
+
     transition: Transition
     inputs: Inputs | None
     differences: tuple[str, ...]
-    refused: bool = False
+    compared: bool = False
     detail: str = ""
 
     def explained(self, lane: str | None) -> Explained:
@@ -136,31 +138,30 @@ def _attempt(candidate: Transition, view: View, seen: Seen) -> _Attempt:
             return _Attempt(
                 transition=candidate,
                 inputs=inputs,
-                refused=True,
                 differences=(f"{guard.replace('_', ' ')} does not hold: {reason_given}",),
             )
         case Commit(writes=writes, detail=detail):
             found = _write_differences(writes, seen.observed.writes)
-            return _Attempt(transition=candidate, inputs=inputs, differences=found, detail=detail)
+            return _Attempt(transition=candidate, inputs=inputs, differences=found, compared=True, detail=detail)
 
 
 def _in_full(attempt: _Attempt, view: View, seen: Seen) -> _Attempt:
     """A refused attempt with the differences of the writes that it would have made as well."""
-    if not attempt.refused or attempt.inputs is None:
+    if attempt.compared or attempt.inputs is None:
         return attempt
     try:
         expected = attempt.transition.build(view, attempt.inputs)
     except (NotThis, ValueError):
         return attempt
     found = _write_differences(expected, seen.observed.writes)
-    return replace(attempt, differences=(*attempt.differences, *found))
+    return replace(attempt, differences=(*attempt.differences, *found), compared=True)
 
 
 def _nearest(attempts: Sequence[_Attempt], seen: Seen, lane: str | None) -> Unexplained:
     if not attempts:
         reason = f"nothing commits on lane {lane} now" if lane is not None else "the writes name no lane and no fact"
         return Unexplained(nearest=None, section="3", lane=lane, differences=(reason,))
-    best = min(attempts, key=lambda attempt: (attempt.inputs is None, len(attempt.differences)))
+    best = min(attempts, key=lambda attempt: (attempt.inputs is None, not attempt.compared, len(attempt.differences)))
     differences_found = best.differences
     if best.inputs is None:
         signature = ", ".join(_signature(write) for write in seen.observed.writes)

@@ -37,14 +37,22 @@ class PersistentMap(Mapping[K, V], Generic[K, V]):
         return self._size
 
     def __getitem__(self, key: K) -> V:
-        code, slot = hash(key), cast("_Slot", self._root)
-        while slot is not None and not isinstance(slot, _Bucket):
-            slot = cast("_Slot", slot[code & _MASK])
-            code >>= _BITS
-        for held, value in slot or ():
+        for held, value in self._bucket(key):
             if held == key:
                 return cast("V", value)
         raise KeyError(key)
+
+    def __contains__(self, key: object) -> bool:
+        return any(held == key for held, _ in self._bucket(key))
+
+    def _bucket(self, key: object) -> tuple[tuple[object, object], ...]:
+        """The pairs among which the key would be."""
+        code = hash(key)
+        slot: object = self._root
+        while type(slot) is tuple:  # a node, and not a bucket, which is of a type of its own
+            slot = slot[code & _MASK]
+            code >>= _BITS
+        return slot if isinstance(slot, _Bucket) else ()
 
     def __iter__(self) -> Iterator[K]:
         return (cast("K", key) for key, _ in _pairs(self._root))

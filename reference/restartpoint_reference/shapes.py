@@ -12,7 +12,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import fields
 from enum import Enum, StrEnum
 from functools import cache
-from typing import TYPE_CHECKING, ClassVar, Final, Self, TypeAlias, Union, cast, get_args, get_origin
+from typing import TYPE_CHECKING, ClassVar, Final, Self, TypeAlias, TypeVar, Union, cast, get_args, get_origin
 
 if TYPE_CHECKING:
     Json: TypeAlias = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
@@ -73,15 +73,15 @@ class Record:
     @classmethod
     def from_json(cls, value: "Json") -> Self:
         """The record that this JSON object spells; raises ``Refused`` with the path and the reason."""
-        return cast("Self", _read_record(cls, value))
+        return _read_record(cls, value)
 
     def to_json(self) -> "JsonObject":
         """The JSON object of this record: tag first, absent fields left out."""
         made: JsonObject = {} if self._tag is None else {self._tag[0]: self._tag[1]}
-        for name, key, _, _ in _plan(cast("Hashable", type(self))):
+        for name, key, _, _ in _plan(type(self)):
             value = getattr(self, name)
             if value is not UNSET:
-                made[key] = _write(value)
+                made[key] = value if type(value) in _PLAIN else _write(value)
         return made
 
     def check(self) -> None:
@@ -100,13 +100,22 @@ def _write(value: object) -> "Json":
             return cast("Json", value)
 
 
-@cache
-def _plan(record: Hashable) -> tuple[tuple[str, str, Reader, bool], ...]:
-    """Per field: attribute, JSON key, reader, whether it may be absent."""
+_PLAIN: Final = frozenset({str, int, float, bool, type(None)})
+"""What is written as it is, without a look at it."""
+
+_Plan: TypeAlias = tuple[tuple[str, str, Reader, bool], ...]
+
+
+def _plan_of(record: type[Record]) -> _Plan:
+    """Per field that takes part in comparison: attribute, JSON key, reader, whether it may be absent."""
     return tuple(
-        (field.name, camel(field.name), _reader(cast("Hashable", field.type)), UNSET.__class__ in get_args(field.type))
-        for field in fields(cast("type[Record]", record))  # type: ignore[arg-type]
+        (field.name, camel(field.name), _reader(cast("Hashable", field.type)), Unset in get_args(field.type))
+        for field in fields(record)  # type: ignore[arg-type]
+        if field.compare
     )
+
+
+_plan: Final[Callable[[type[Record]], _Plan]] = cache(_plan_of)
 
 
 def camel(name: str) -> str:
@@ -115,7 +124,10 @@ def camel(name: str) -> str:
     return first + "".join(word.capitalize() for word in rest)
 
 
-def _read_record(record: type[Record], value: "Json") -> object:
+R = TypeVar("R", bound=Record)
+
+
+def _read_record(record: type[R], value: "Json") -> R:
     if not isinstance(value, dict):
         raise Refused(f"expected object, found {_name(value)}")
     left = len(value)
@@ -125,7 +137,7 @@ def _read_record(record: type[Record], value: "Json") -> object:
             raise Refused(f"expected {tag[1]!r}, found {value.get(tag[0])!r}", tag[0])
         left -= 1
     read: dict[str, object] = {}
-    for name, key, reader, optional in _plan(cast("Hashable", record)):
+    for name, key, reader, optional in _plan(record):
         if key in value:
             try:
                 read[name] = reader(value[key])
@@ -137,7 +149,7 @@ def _read_record(record: type[Record], value: "Json") -> object:
         else:
             read[name] = UNSET
     if left:
-        known = {key for _, key, _, _ in _plan(cast("Hashable", record))} | ({tag[0]} if tag else set())
+        known = {key for _, key, _, _ in _plan(record)} | ({tag[0]} if tag else set())
         raise Refused("unknown key", next(key for key in value if key not in known))
     made = record(**read)
     made.check()
@@ -305,12 +317,17 @@ def _name(value: object) -> str:
 
 def same(one: "Json", other: "Json") -> bool:
     """Whether two JSON values are equal; 1, 1.0 and true are three values, the order of keys does not matter."""
+    # Values that are spelled alike are equal, and unequal ones are never the same: most answers need no closer look.
+    return one == other and (repr(one) == repr(other) or _same(one, other))
+
+
+def _same(one: "Json", other: "Json") -> bool:
     if type(one) is not type(other):
         return False
     if isinstance(one, dict) and isinstance(other, dict):
-        return len(one) == len(other) and all(key in other and same(value, other[key]) for key, value in one.items())
+        return len(one) == len(other) and all(key in other and _same(value, other[key]) for key, value in one.items())
     if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(same, one, other))
+        return len(one) == len(other) and all(map(_same, one, other))
     return one == other
 
 

@@ -154,6 +154,7 @@ class Violation:
 class Delta:
     """What a commit changed: rows it inserted, and per written register its value before and after."""
 
+    before: State
     timestamp: int
     seqs: tuple[int, ...]
     entries: tuple[Entry, ...]
@@ -239,7 +240,7 @@ def _row(write: Write, seq: int, timestamp: int) -> Row | None:
         case InsertUsage(row=row):
             return row.placed(seq)
         case SetRegister():
-            return Register(namespace=write.namespace, key=write.key, value=write.value, seq=seq)
+            return write.placed(seq)
         case DeleteRegister():
             return None
 
@@ -269,6 +270,7 @@ def _delta(
 ) -> Delta:
     addresses = [(write.namespace, write.key) for write in writes if isinstance(write, SetRegister | DeleteRegister)]
     return Delta(
+        before=before,
         timestamp=timestamp,
         seqs=seqs,
         entries=tuple(row for row in rows if isinstance(row, Entry)),
@@ -279,8 +281,14 @@ def _delta(
 
 def stats_of(state: State) -> Stats:
     """The statistics computed from the rows; after every commit equal to the maintained ``state.stats`` (§1.6)."""
-    total = zero_usage()
-    for row in sorted(state.usage.values(), key=lambda row: row.seq):
+    rows = sorted(state.usage.values(), key=lambda row: row.seq)
+    return stats_with(Stats(message_count=0, usage=zero_usage()), state.entries.values(), rows)
+
+
+def stats_with(stats: Stats, entries: Iterable[Entry], rows: Iterable[UsageRow]) -> Stats:
+    """The statistics with these entries and ledger rows added, in the order of the rows (§1.6)."""
+    total = stats.usage
+    for row in rows:
         total = add_usage(total, row.usage)
-    messages = sum(entry.type is EntryType.MESSAGE for entry in state.entries.values())
-    return Stats(message_count=messages, usage=total)
+    messages = sum(entry.type is EntryType.MESSAGE for entry in entries)
+    return Stats(message_count=stats.message_count + messages, usage=total)

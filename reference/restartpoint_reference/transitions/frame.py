@@ -76,13 +76,15 @@ class Nothing(Inputs):
 
 def read_state(kind: OperationKind, value: Json) -> OperationState:
     """The operation state of this JSON value, for an operation of this kind (§3.2)."""
-    match kind:
-        case OperationKind.RUN:
-            return RunState.from_json(value)
-        case OperationKind.COMPACTION:
-            return CompactionState.from_json(value)
-        case OperationKind.NAVIGATION:
-            return NavigationState.from_json(value)
+    return _STATES[kind](value)
+
+
+_STATES: Final[Mapping[OperationKind, Callable[[Json], OperationState]]] = {
+    OperationKind.RUN: RunState.from_json,
+    OperationKind.COMPACTION: CompactionState.from_json,
+    OperationKind.NAVIGATION: NavigationState.from_json,
+}
+"""Per kind of operation, how its state is read."""
 
 
 @dataclass(frozen=True)
@@ -129,7 +131,7 @@ class View:
     def operation_state(self) -> OperationState:
         """The open operation's total state (§3.2)."""
         kind = self.operation.kind
-        return _decoded(self.state, Namespace.OP_STATE, self.operation_id, lambda value: read_state(kind, value))
+        return _decoded(self.state, Namespace.OP_STATE, self.operation_id, _STATES[kind])
 
     @cached_property
     def run(self) -> RunState:
@@ -230,8 +232,11 @@ def _present(state: State, namespace: Namespace, key: str) -> Json:
 
 
 def _decoded(state: State, namespace: Namespace, key: str, reader: Callable[[Json], T]) -> T:
+    register = state.register(namespace, key)
+    if register is None:
+        raise NotThis(f"{namespace}/{key} does not exist")
     try:
-        return reader(_present(state, namespace, key))
+        return register.read(reader)
     except Refused as refused:
         raise NotThis(f"{namespace}/{key}: {refused}") from None
 
@@ -305,7 +310,7 @@ class Seen:
     def read(self, namespace: Namespace, reader: Callable[[Json], T]) -> T:
         """The value of the first set of the namespace, read as this noun."""
         try:
-            return reader(self.set(namespace).value)
+            return self.set(namespace).read(reader)
         except Refused as refused:
             raise NotThis(f"{namespace} is set to another shape: {refused}") from None
 

@@ -5,9 +5,9 @@ of each type must carry is checked when it is read.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final, Self, TypeAlias
+from typing import Final, Self, TypeAlias, TypeVar, cast
 
 from restartpoint_reference.shapes import (
     UNSET,
@@ -53,6 +53,7 @@ class Namespace(StrEnum):
 
 
 Reader: TypeAlias = Callable[[Json], object]
+T = TypeVar("T")
 
 
 def _messages(value: Json) -> object:
@@ -224,6 +225,12 @@ class UsageRow(NewUsage):
     seq: int
 
 
+def _read_once(readings: dict[Reader, object], reader: Callable[[Json], T], value: Json) -> T:
+    if reader not in readings:
+        readings[reader] = reader(value)
+    return cast("T", readings[reader])
+
+
 @dataclass(frozen=True, kw_only=True)
 class Register(Record):
     """A register with its current value and the sequence number of the write that set it (§1.1)."""
@@ -232,6 +239,11 @@ class Register(Record):
     key: str
     value: Json
     seq: int
+    readings: dict[Reader, object] = field(default_factory=dict, init=False, compare=False, repr=False)
+
+    def read(self, reader: Callable[[Json], T]) -> T:
+        """The value read as a noun, once per register; raises ``Refused``."""
+        return _read_once(self.readings, reader, self.value)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -263,6 +275,17 @@ class SetRegister:
     namespace: Namespace
     key: str
     value: Json
+    readings: dict[Reader, object] = field(default_factory=dict, init=False, compare=False, repr=False)
+
+    def read(self, reader: Callable[[Json], T]) -> T:
+        """The value read as a noun, once per write; raises ``Refused``."""
+        return _read_once(self.readings, reader, self.value)
+
+    def placed(self, seq: int) -> Register:
+        """This register as committed; what was read of its value needs no second reading."""
+        made = Register(namespace=self.namespace, key=self.key, value=self.value, seq=seq)
+        made.readings.update(self.readings)
+        return made
 
     def to_json(self) -> JsonObject:
         """The write as its JSONL element, without what storage assigns."""

@@ -1,0 +1,174 @@
+"""What a check of the invariants looks at: all of a state, or what one commit touched (§3.3, §9.1).
+
+Every invariant is one predicate over a scope. Over the whole state it says what is unsound; over a commit it says the
+same, at the cost of what the commit touched, provided that the state before it was sound.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+from restartpoint_reference.persistent import PersistentMap
+from restartpoint_reference.store import FIRST_SEQ, Delta, State, Stats
+from restartpoint_reference.transitions.frame import NotThis, View
+from restartpoint_reference.transitions.terminal import owned_pending_ids
+from restartpoint_reference.vocabulary.entries import Entry, Namespace, Register, UsageRow
+from restartpoint_reference.vocabulary.messages import zero_usage
+
+OPERATION_REGISTERS = (Namespace.OP_META, Namespace.OP_STATE, Namespace.OP_TOOL_ARGS, Namespace.OP_PREPARATION)
+LANE_REGISTERS = (Namespace.LANE_STATE, Namespace.LANE_LEAF, Namespace.LANE_CONFIG, Namespace.LANE_LAST_RESULT)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scope:
+    """A state, and which of its lanes, operations, rows and registers to look at.
+
+    ``before`` is the sound state that the commit was made from; None when everything is looked at.
+    """
+
+    state: State
+    before: State | None
+    lane_names: tuple[str, ...]
+    operation_ids: tuple[str, ...]
+    entries: tuple[Entry, ...]
+    usage: tuple[UsageRow, ...]
+    registers: tuple[Register, ...]
+    touched_pending: tuple[str, ...]
+
+    @cached_property
+    def lanes(self) -> tuple[View, ...]:
+        """A view of every lane whose own registers can be read."""
+        return lanes_of(self.state, self.lane_names)
+
+    @cached_property
+    def operations(self) -> tuple[View, ...]:
+        """A view of every open operation whose registers can be read."""
+        return tuple(view for view in self.lanes if _has_readable_operation(view))
+
+    @property
+    def reserving(self) -> tuple[View, ...]:
+        """The open operations whose reserved ids a row may take: any of them, since no register lists who reserves."""
+        if self.before is None or not (self.entries or self.usage):
+            return self.operations
+        return everywhere_open(self.state)
+
+    @cached_property
+    def listed(self) -> tuple[str, ...]:
+        """The queued ids that these lanes and their operations list, as often as they do."""
+        return listed_by(self.lanes)
+
+    @cached_property
+    def was_listed(self) -> frozenset[str]:
+        """The queued ids that these lanes and their operations listed before the commit."""
+        return frozenset() if self.before is None else frozenset(listed_by(lanes_of(self.before, self.lane_names)))
+
+    def is_listed_elsewhere(self, id: str) -> bool:
+        """Whether another lane lists it: what waited in a sound state was listed by exactly one."""
+        if self.before is None or id in self.was_listed:
+            return False
+        return self.before.register(Namespace.PENDING_ENTRY, id) is not None
+
+    @property
+    def base(self) -> tuple[int, Stats]:
+        """The least sequence number of these rows and registers, and the statistics without them."""
+        if self.before is None:
+            return FIRST_SEQ, Stats(message_count=0, usage=zero_usage())
+        return self.before.next_seq, self.before.stats
+
+
+def whole(state: State) -> Scope:
+    """Everything that the state holds; costs the size of the session."""
+    operations = {_owner(key) for namespace in OPERATION_REGISTERS for key in state.namespaces[namespace]}
+    return Scope(
+        state=state,
+        before=None,
+        lane_names=tuple(_keys(state, LANE_REGISTERS)),
+        operation_ids=tuple(sorted(operations)),
+        entries=tuple(state.entries.values()),
+        usage=tuple(sorted(state.usage.values(), key=lambda row: row.seq)),
+        registers=tuple(register for held in state.namespaces.values() for register in held.values()),
+        touched_pending=tuple(state.namespaces[Namespace.PENDING_ENTRY]),
+    )
+
+
+def touched(state: State, delta: Delta) -> Scope:
+    """What the commit touched: the lanes and operations whose registers it wrote, with each other's, and its rows."""
+    lanes = {key for namespace, key in delta.registers if namespace in LANE_REGISTERS}
+    operations = {_owner(key) for namespace, key in delta.registers if namespace in OPERATION_REGISTERS}
+    for moment in (delta.before, state):
+        operations.update(_open_on(moment, lane) for lane in list(lanes))
+    operations.discard("")
+    for moment in (delta.before, state):
+        lanes.update(_lane_of(moment, operation) for operation in operations)
+    lanes.discard("")
+    return Scope(
+        state=state,
+        before=delta.before,
+        lane_names=tuple(sorted(lanes)),
+        operation_ids=tuple(sorted(operations)),
+        entries=delta.entries,
+        usage=delta.usage,
+        registers=tuple(after for _, after in delta.registers.values() if after is not None),
+        touched_pending=tuple(key for namespace, key in delta.registers if namespace is Namespace.PENDING_ENTRY),
+    )
+
+
+def lanes_of(state: State, names: Iterable[str]) -> tuple[View, ...]:
+    """A view of each of these lanes that exists and whose own registers can be read."""
+    views = (View(state, name) for name in names)
+    return tuple(view for view in views if is_readable(lambda view=view: (view.lane_state, view.leaf)))  # type: ignore[misc]
+
+
+def everywhere_open(state: State) -> tuple[View, ...]:
+    """A view of every open operation of the session whose registers can be read."""
+    names = {_lane_of(state, key) for key in state.namespaces[Namespace.OP_META]}
+    return tuple(view for view in lanes_of(state, sorted(names)) if _has_readable_operation(view))
+
+
+def listed_by(lanes: Iterable[View]) -> tuple[str, ...]:
+    """The queued ids in the lists of these lanes and of their operations."""
+    found: list[str] = []
+    for view in lanes:
+        found += view.lane_state.pending_next_run
+        if _has_readable_operation(view):
+            found += owned_pending_ids(view)
+    return tuple(found)
+
+
+def is_readable(read: Callable[[], object]) -> bool:
+    """Whether what is read exists in its shape."""
+    try:
+        read()
+    except NotThis:
+        return False
+    return True
+
+
+def _has_readable_operation(view: View) -> bool:
+    is_open = view.lane_state.current_operation_id is not None
+    return is_open and is_readable(lambda: (view.operation, view.operation_state))
+
+
+def _keys(state: State, namespaces: Iterable[Namespace]) -> list[str]:
+    maps: list[PersistentMap[str, Register]] = [state.namespaces[namespace] for namespace in namespaces]
+    return sorted({key for held in maps for key in held})
+
+
+def _owner(key: str) -> str:
+    """The operation that a key of ``op.*`` belongs to (§1.3)."""
+    return key.partition(":")[0]
+
+
+def _open_on(state: State, lane: str) -> str:
+    """The operation that the lane names, empty when there is none or the register cannot be read."""
+    try:
+        return View(state, lane).lane_state.current_operation_id or ""
+    except NotThis:
+        return ""
+
+
+def _lane_of(state: State, operation: str) -> str:
+    """The lane that the operation's acceptance data names, empty when there is none."""
+    meta = state.value(Namespace.OP_META, operation)
+    lane = meta.get("lane") if isinstance(meta, dict) else None
+    return lane if isinstance(lane, str) else ""
