@@ -15,6 +15,7 @@ __all__ = [
     "SessionError", "SessionExists", "SessionLocked", "SessionNotFound", "SessionOpen", "StaleExpectation",
     "StorageClosed", "StorageCorruption", "StorageError", "StorageFault", "StorageInUse", "UnknownEntry",
     "UnknownSkill", "UnknownTarget", "UnknownTemplate", "UnsupportedStorageVersion", "WriteUncertain",
+    "WrongEventLoop",
 ]  # fmt: skip
 
 
@@ -141,6 +142,17 @@ class Closed(Rejected):
 
     def __init__(self, what: str = "the harness") -> None:
         super().__init__(f"{what} is closed; open the session again")
+
+
+class WrongEventLoop(Rejected):
+    """The harness was called from outside of the event loop that opened it; call it in a task there."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(
+            f"{reason}; call the harness in a task of the loop that opened it: anyio.from_thread.run() goes there from "
+            "a worker thread, asyncio.run_coroutine_threadsafe() from any other"
+        )
+        self.reason = reason
 
 
 class InvalidOptions(Rejected):

@@ -37,6 +37,7 @@ from restartpoint.events import EventBus
 from restartpoint.hooks import Hooks
 from restartpoint.runtime.barrier import Drive
 from restartpoint.runtime.facts import fact_listener
+from restartpoint.runtime.home import Home
 from restartpoint.runtime.lane import AgentLane
 from restartpoint.runtime.lanes import lane_info
 from restartpoint.runtime.owner import LaneOwner
@@ -196,8 +197,8 @@ class AgentHarness(AgentLane):
 
     async def lane(self, name: str) -> AgentLane | None:
         """The lane of that name, or None; it never creates one."""
-        owner = self._lanes.get(name)
-        return None if owner is None else AgentLane(self._services, owner)
+        services, owner = self._services, self._lanes.get(name)
+        return None if owner is None else AgentLane(services, owner)
 
     async def create_lane(self, name: str, at: str | None) -> AgentLane:
         """A new lane whose leaf is ``at``, with the seed configuration of this harness.
@@ -217,8 +218,9 @@ class AgentHarness(AgentLane):
     # --- harness-wide settings (§4.3) ---------------------------------------------------------------------------
 
     def _current(self) -> Settings:
+        services = self._services
         self._owner.barrier.raise_if_closed()
-        return self._services.settings.current
+        return services.settings.current
 
     async def get_tools(self) -> tuple[AgentTool, ...]:
         """The registered tools."""
@@ -277,9 +279,10 @@ class AgentHarness(AgentLane):
         await self._change("followUpMode", follow_up_mode=mode)
 
     async def _change(self, setting: SettingName, **fields: object) -> None:
+        services = self._services
         self._owner.barrier.raise_if_closed()
-        await self._services.settings.change(**fields)
-        self._services.events.publish(SettingUpdateEvent(property=setting))
+        await services.settings.change(**fields)
+        services.events.publish(SettingUpdateEvent(property=setting))
 
     async def close(self) -> None:
         """Detach: a controlled crash that writes nothing; open operations stay resumable (§4.7)."""
@@ -289,6 +292,7 @@ class AgentHarness(AgentLane):
 async def _attach(session: Session, options: HarnessOptions, settings: Settings, runner: Runner) -> AgentHarness:
     """Seed main when it has no configuration, restore every lane, and start nothing (§5.2)."""
     services = Services(
+        home=Home(),
         session=session,
         models=options.models,
         hooks=Hooks(runner.report_hook),

@@ -62,11 +62,20 @@ T = TypeVar("T")
 
 
 class AgentLane:
-    """One lane of a harness. Rejections raise a ``Rejected``; accepted operations return their outcome."""
+    """One lane of a harness. Rejections raise a ``Rejected``; accepted operations return their outcome.
+
+    It serves the event loop that opened the harness; calls from elsewhere raise ``WrongEventLoop`` and change nothing.
+    """
 
     def __init__(self, services: Services, owner: LaneOwner) -> None:
-        self._services = services
+        self._shared = services
         self._owner = owner
+
+    @property
+    def _services(self) -> Services:
+        """The shared parts, for a caller in the harness's event loop: the way of every public call."""
+        self._shared.home.require()
+        return self._shared
 
     @property
     def name(self) -> str:
@@ -80,8 +89,9 @@ class AgentLane:
 
     def _reader(self) -> Session:
         """The session, while this harness runs; surfaces without rejections raise what stopped it (§4.8)."""
+        session = self._services.session
         self._owner.barrier.raise_if_closed()
-        return self._services.session
+        return session
 
     async def get_leaf_id(self) -> str | None:
         """The entry that the next append hangs under; None at the root."""
@@ -233,11 +243,12 @@ class AgentLane:
 
     async def peek_action(self) -> ActionInfo | None:
         """The parked step, once one is parked; None in automatic drive or when nothing runs."""
+        self._shared.home.require()
         return await self._owner.peek()
 
     async def execute_action(self) -> ActionInfo | None:
         """Release the parked step and return what it was; None when nothing runs."""
-        if await self._owner.peek() is None:
+        if await self.peek_action() is None:
             return None
         return self._owner.barrier.execute()
 
@@ -305,6 +316,7 @@ class AgentLane:
         return self._outcome(self._services.spawn(self._owner.arriving(admission)))
 
     async def _outcome(self, admission: Promise[ActiveOperation]) -> RunOutcome:
+        self._shared.home.require()
         try:
             active = await admission.wait()
         except HarnessClosed as error:

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 from restartpoint.contract import AgentMessage, LaneConfiguration, Models
 from restartpoint.events import EventBus
 from restartpoint.hooks import Hooks
+from restartpoint.runtime.home import Home
 from restartpoint.runtime.promise import Promise
 from restartpoint.runtime.settings import SettingsLine
 from restartpoint.seams import BlockingWork, Timers
@@ -60,6 +61,7 @@ class ApplicationCallbacks:
 class Services:
     """One harness's shared parts. ``spawn`` starts a task that the harness owns and that settles the promise."""
 
+    home: Home
     session: Session
     models: Models
     hooks: Hooks
