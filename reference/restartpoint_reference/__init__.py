@@ -7,6 +7,7 @@ Everything the model reads is parsed JSON in the shapes of the specification; it
 from restartpoint_reference import invariants
 from restartpoint_reference.explain import Explained, Unexplained, explain
 from restartpoint_reference.procedure import next_steps
+from restartpoint_reference.progress import Misstep, Progress
 from restartpoint_reference.queries import (
     BranchOrder,
     BranchScan,
@@ -47,11 +48,10 @@ from restartpoint_reference.vocabulary.entries import (
 
 __all__ = [
     "ALIKE", "NO_COMMIT", "TRANSITIONS", "UNSET", "BranchOrder", "BranchScan", "Commit", "DeleteRegister", "Delta",
-    "Entry",
-    "EntryScan", "EntryType", "Expectation", "Explained", "InsertEntry", "InsertUsage", "Json", "JsonObject",
-    "Namespace", "NewEntry", "NewUsage", "Observed", "Order", "Projector", "Refusal", "Refused", "Register", "Rule",
-    "SetRegister", "State", "Stats", "Transition", "Unexplained", "UnknownStart", "Unset", "UsageRow", "UsageScan",
-    "View", "Violation", "Write", "apply", "differences", "explain", "get_entries", "get_register", "invariants",
-    "list_registers", "next_steps", "path", "project", "same", "scan_branch", "scan_branch_structure",
-    "scan_entries", "scan_usage", "stats_of",
+    "Entry", "EntryScan", "EntryType", "Expectation", "Explained", "InsertEntry", "InsertUsage", "Json", "JsonObject",
+    "Misstep", "Namespace", "NewEntry", "NewUsage", "Observed", "Order", "Progress", "Projector", "Refusal",
+    "Refused", "Register", "Rule", "SetRegister", "State", "Stats", "Transition", "Unexplained", "UnknownStart",
+    "Unset", "UsageRow", "UsageScan", "View", "Violation", "Write", "apply", "differences", "explain", "get_entries",
+    "get_register", "invariants", "list_registers", "next_steps", "path", "project", "same", "scan_branch",
+    "scan_branch_structure", "scan_entries", "scan_usage", "stats_of",
 ]  # fmt: skip

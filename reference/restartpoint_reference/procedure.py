@@ -1,10 +1,11 @@
-"""What an implementation may commit next from a durable state (§3.12, §4.5, §4.6).
+"""What an implementation may commit next from a durable state (§3.9, §3.10, §3.12, §4.5, §4.6).
 
-The answer is names of transitions, in the order in which the procedure considers them. It holds every name of the
-table that can follow, whether or not the transition itself is modelled. Public calls (a prompt, queued input, abort,
-configuration) and the session's own commits may come at any time and are not in it. Standalone compactions and
-navigations are not covered yet.
+The answer is names of transitions, in the order in which the procedure considers them. Public calls (a prompt, queued
+input, abort, configuration) and the session's own commits may come at any time and are not in it.
 """
+
+from dataclasses import dataclass
+from typing import Final
 
 from restartpoint_reference.shapes import UNSET
 from restartpoint_reference.transitions.frame import NotThis, View
@@ -14,8 +15,10 @@ from restartpoint_reference.vocabulary.states import (
     CancelRequested,
     Checkpoint,
     CompactionPhase,
+    CompactionState,
     CompletedCall,
     Deciding,
+    DeferredPending,
     DeferredPhase,
     DeferredSuspended,
     FailureDrain,
@@ -26,11 +29,15 @@ from restartpoint_reference.vocabulary.states import (
     GenerationRetryWait,
     Inbox,
     MayFinish,
+    NavigationState,
     NeedAssistant,
     PendingCall,
     PlannedCall,
+    Replay,
     RunState,
+    StructuralDecision,
     SummaryPending,
+    SummaryPhase,
     SummaryReady,
     SummaryRetryWait,
     ToolBatch,
@@ -41,28 +48,121 @@ from restartpoint_reference.vocabulary.states import (
 
 Names = tuple[str, ...]
 
-SETTLEMENTS: Names = (
+SETTLEMENTS: Final[Names] = (
     "settle_tool_calls", "settle_retryable", "settle_overflow", "settle_unpreparable_overflow", "settle_deferred",
     "settle_invalid_deferred", "settle_stop", "settle_failure",
 )  # fmt: skip
 """The settlements of a live request under running control; its classification chooses one (§3.7)."""
 
-COMPLETIONS: Names = ("complete_terminating_batch", "complete_batch")
+POLL_SETTLEMENTS: Final[Names] = (
+    "settle_poll_pending", "settle_poll_mismatch", "settle_poll_failure", "settle_poll_tool_calls", "settle_poll_ready",
+)  # fmt: skip
+"""The settlements of a live poll under running control (§3.2, decision AMB-33)."""
+
+COMPLETIONS: Final[Names] = ("complete_terminating_batch", "complete_batch")
 """The settlement of the last open call, whatever its kind (§3.8)."""
 
 
-def next_steps(view: View, *, orphaned: bool = False) -> Names:
-    """The transitions that the run's procedure may commit next; empty when it is idle, suspended or no run.
+@dataclass(frozen=True, kw_only=True)
+class _Endings:
+    """How one kind of structural work ends (§3.9)."""
 
-    ``orphaned`` says that the process which made the current state is gone, so that no effect which it shows as
-    pending can still settle by itself (§4.5).
+    decline: str
+    publish_hook: str
+    publish: str
+    fail: str
+
+
+_COMPACTION: Final = _Endings(
+    decline="decline_structural",
+    publish_hook="publish_hook_compaction",
+    publish="publish_compaction",
+    fail="fail_structural",
+)
+_NAVIGATION: Final = _Endings(
+    decline="decline_structural",
+    publish_hook="publish_hook_navigation",
+    publish="publish_navigation",
+    fail="fail_structural",
+)
+
+
+def _in_run(reason: str) -> _Endings:
+    return _Endings(
+        decline="decline_threshold" if reason == "threshold" else "decline_overflow",
+        publish_hook="publish_hook_compaction_in_run",
+        publish="publish_compaction_in_run",
+        fail="fail_structural_in_run",
+    )
+
+
+def next_steps(view: View, *, orphaned: bool = False, permit: bool = True) -> Names:
+    """The transitions that the operation's procedure may commit next; empty on a lane that is idle.
+
+    ``orphaned`` says that the process which started the effect that settles next is gone, so that it cannot settle by
+    itself (§4.5). Without a ``permit`` a deferred run stays as it is (T88).
     """
     try:
-        run = view.run
+        held = view.operation_state
     except NotThis:
         return ()
-    if isinstance(run.control, CancelRequested):
-        return _cancelled(run, view, orphaned=orphaned)
+    cancelled = isinstance(held.control, CancelRequested)
+    match held:
+        case RunState() if cancelled:
+            return _cancelled(held, orphaned=orphaned)
+        case RunState():
+            return _running(held, view, orphaned=orphaned, permit=permit)
+        case CompactionState(structural=structural) | NavigationState(phase=SummaryPhase(structural=structural)):
+            if cancelled:
+                return (*_last_usage(structural, orphaned=orphaned), "finish_aborted_structural")
+            endings = _COMPACTION if isinstance(held, CompactionState) else _NAVIGATION
+            return _structural(structural, endings, orphaned=orphaned)
+        case NavigationState():
+            return ("finish_aborted_structural",) if cancelled else ("navigate",)
+
+
+def pending_effect(view: View) -> str | None:
+    """The identity of the effect that may be under way and settles next; None when nothing is pending.
+
+    It is the reserved id of the response or result, and for a summary the number of the attempt beside it: the same
+    entry is reserved for all attempts (§3.9).
+    """
+    try:
+        held = view.operation_state
+        if isinstance(held, RunState):
+            match held.phase:
+                case AssistantPhase(generation=GenerationPending(response_entry_id=response_id)):
+                    return response_id
+                case DeferredPhase(deferred=DeferredPending(response_entry_id=response_id)):
+                    return response_id
+                case ToolsPhase(batch=batch):
+                    call = next_to_settle(batch)
+                    return call.result_entry_id if isinstance(call, PendingCall) else None
+                case _:
+                    pass
+        match view.structural:
+            case Generating(generation=SummaryPending(context=context, attempt=attempt)):
+                return f"{context.result_entry_id}:{attempt}"
+            case _:
+                return None
+    except NotThis:
+        return None
+
+
+def pending_effects(view: View) -> frozenset[str]:
+    """The identities of all effects that may be under way: those of a batch may be several (§3.8)."""
+    match view.operation_state:
+        case RunState(phase=ToolsPhase(batch=batch)):
+            return frozenset(call.result_entry_id for call in batch.calls if isinstance(call, PendingCall))
+        case _:
+            found = pending_effect(view)
+            return frozenset() if found is None else frozenset({found})
+
+
+# --- running control
+
+
+def _running(run: RunState, view: View, *, orphaned: bool, permit: bool) -> Names:
     match run.phase:
         case Checkpoint():
             return _checkpoint(run.phase, run.inbox)
@@ -71,14 +171,15 @@ def next_steps(view: View, *, orphaned: bool = False) -> Names:
         case ToolsPhase(batch=batch):
             return (*_intents(run, view, batch), *_settlement(view, batch, orphaned=orphaned))
         case DeferredPhase(deferred=DeferredSuspended()):
-            return ("intend_poll",)
+            return ("intend_poll",) if permit else ()
         case DeferredPhase():
-            live = ("settle_poll_pending", "settle_poll_mismatch", "settle_poll_tool_calls", "settle_poll_ready")
-            return ("replace_unknown_poll",) if orphaned else (*live, "settle_poll_failure")
+            if orphaned:
+                return ("replace_unknown_poll",) if permit else ()
+            return POLL_SETTLEMENTS
         case FailureDrain():
             return _failure(run.inbox)
-        case CompactionPhase():
-            return _compaction(run.phase, orphaned=orphaned)
+        case CompactionPhase(reason=reason, structural=structural):
+            return _structural(structural, _in_run(reason), orphaned=orphaned)
 
 
 def _generation(generation: Generation, *, orphaned: bool) -> Names:
@@ -94,23 +195,23 @@ def _generation(generation: Generation, *, orphaned: bool) -> Names:
             return (recovery,) if orphaned else SETTLEMENTS
 
 
-def _compaction(phase: CompactionPhase, *, orphaned: bool) -> Names:
-    """A compaction inside a run decides once, then generates its summary by attempts (§3.9)."""
-    match phase.structural:
+def _structural(decision: StructuralDecision, endings: _Endings, *, orphaned: bool) -> Names:
+    """A compaction or branch summary decides once, then generates its summary by attempts (§3.9)."""
+    match decision:
         case Deciding():
-            decline = "decline_threshold" if phase.reason == "threshold" else "decline_overflow"
-            return (decline, "publish_hook_compaction_in_run", "start_summary")
+            return (endings.decline, endings.publish_hook, "start_summary")
         case Generating(generation=SummaryReady()):
             return ("intend_summary",)
         case Generating(generation=SummaryRetryWait()):
             return ("end_summary_retry_wait",)
         case Generating(generation=SummaryPending() as pending):
+            remain = pending.attempt < pending.context.retry_policy.max_attempts
             if orphaned:
-                remain = pending.attempt < pending.context.retry_policy.max_attempts
                 return ("recover_summary",) if remain else ("recover_exhausted_summary",)
             if pending.request is not UNSET:
                 return ("settle_summary_request",)
-            return ("intend_summary_request", "retry_summary", "fail_structural_in_run", "publish_compaction_in_run")
+            retry: Names = ("retry_summary",) if remain else ()
+            return ("intend_summary_request", *retry, endings.fail, endings.publish)
     raise NotThis("a structural decision that is neither deciding nor generating")
 
 
@@ -159,31 +260,52 @@ def _settlement(view: View, batch: ToolBatch, *, orphaned: bool) -> Names:
         case PlannedCall():
             kinds: Names = ("refuse_truncated_tool",) if is_truncated(view) else ("refuse_tool",)
         case PendingCall(replay=replay) if orphaned:
-            kinds = ("settle_tool", "interrupt_tool") if replay == "safe" else ("interrupt_tool",)
+            kinds = ("settle_tool", "interrupt_tool") if replay is Replay.SAFE else ("interrupt_tool",)
         case _:
             kinds = ("settle_tool",)
     return COMPLETIONS if last else kinds
 
 
-def _cancelled(run: RunState, view: View, *, orphaned: bool) -> Names:
+# --- cancellation
+
+
+def _cancelled(run: RunState, *, orphaned: bool) -> Names:
     """Cancellation settles the current phase, then applies the accepted writes, then ends (§4.6)."""
+    rest: Names = ("apply_cancelled_writes",) if run.inbox.writes else ()
     match run.phase:
         case AssistantPhase(generation=GenerationPending()):
             return ("cancel_assistant",) if orphaned else ("settle_cancelled", "cancel_assistant")
         case ToolsPhase(batch=batch):
-            if isinstance(next_to_settle(batch), PlannedCall):
-                kinds: Names = ("cancel_planned_tool",)
-            else:
-                kinds = ("interrupt_cancelled_tool",) if orphaned else ("settle_cancelled_tool", "cancel_refused_tool")
-            last = sum(not isinstance(call, CompletedCall) for call in view.batch.calls) == 1
-            return ("complete_batch",) if last else kinds
-        case DeferredPhase(deferred=deferred) if not isinstance(deferred, DeferredSuspended):
+            return _cancelled_call(batch, orphaned=orphaned)
+        case DeferredPhase(deferred=DeferredPending()):
             return ("cancel_poll",)
-        case _ if run.inbox.writes:
-            return ("apply_cancelled_writes",)
         case DeferredPhase():
-            return ("finish_aborted_deferred",)
-        case CompactionPhase():
-            return ("finish_aborted_compaction_in_run",)
+            return rest or ("finish_aborted_deferred",)
+        case CompactionPhase(structural=structural):
+            return (*_last_usage(structural, orphaned=orphaned), *(rest or ("finish_aborted_compaction_in_run",)))
+        case AssistantPhase() | Checkpoint() | FailureDrain():
+            return rest or ("finish_aborted_run",)
+
+
+def _cancelled_call(batch: ToolBatch, *, orphaned: bool) -> Names:
+    """How the next result settles: a replay that this process had started keeps its own result (§4.6)."""
+    if sum(not isinstance(call, CompletedCall) for call in batch.calls) == 1:
+        return ("complete_batch",)
+    match next_to_settle(batch):
+        case PlannedCall():
+            return ("cancel_planned_tool",)
+        case PendingCall(replay=Replay.NEVER) if orphaned:
+            return ("interrupt_cancelled_tool",)
+        case _ if orphaned:
+            return ("settle_cancelled_tool", "interrupt_cancelled_tool")
         case _:
-            return ("finish_aborted_run",)
+            return ("settle_cancelled_tool", "cancel_refused_tool")
+
+
+def _last_usage(structural: StructuralDecision, *, orphaned: bool) -> Names:
+    """A nested request that really ran still accounts for its usage; the rest of the work is discarded (§3.9, §4.6)."""
+    match structural:
+        case Generating(generation=SummaryPending(request=request)) if request is not UNSET and not orphaned:
+            return ("settle_summary_request",)
+        case _:
+            return ()
