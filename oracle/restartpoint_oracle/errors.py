@@ -13,6 +13,7 @@ __all__ = [
     "LockstepBroken",
     "OracleFinding",
     "RequestDiffers",
+    "Unreadable",
 ]
 
 
@@ -59,3 +60,11 @@ class EffectOutOfOrder(OracleFinding):
 
 class RequestDiffers(OracleFinding):
     """A provider request does not carry the messages that the model projects (§2.5)."""
+
+
+class Unreadable(Exception):
+    """A file that cannot be audited, or not from ``line`` (from 1) on; ``reason`` says what it is instead."""
+
+    def __init__(self, reason: str, *, line: int | None = None) -> None:
+        self.reason, self.line = reason, line
+        super().__init__(reason if line is None else f"line {line}: {reason}")
