@@ -15,10 +15,11 @@ import typer
 from msgspec.structs import replace
 
 from restartpoint.cli.consoles import complain, out
+from restartpoint.cli.demonstration.audited import installed, print_audit
 from restartpoint.cli.demonstration.checks import checks
 from restartpoint.cli.demonstration.kill import parse_kill_at
 from restartpoint.cli.demonstration.process import ChildFailed, Ended, run_child
-from restartpoint.cli.demonstration.recovery import all_commits, finish_the_run, look
+from restartpoint.cli.demonstration.recovery import all_commits, finish_the_run, look, session_path
 from restartpoint.cli.demonstration.report import (
     print_checks,
     print_commits,
@@ -34,7 +35,7 @@ from restartpoint.errors import RestartpointError
 __all__ = ["register"]
 
 INCOHERENT = 1
-"""The exit code when a claim does not hold, or the demo cannot be played."""
+"""The exit code when a claim does not hold, the audit finds something, or the demo cannot be played."""
 
 
 class _BackendName(StrEnum):
@@ -115,7 +116,8 @@ def _play(stage: Stage, backend: Backend, kill_at: str) -> bool:
     print_commits(console, all_commits(stage, backend, found))
     claims = checks(final, effects)
     print_checks(console, claims)
-    return all(claim.holds for claim in claims)
+    clean = print_audit(console, installed(), stage.folder, session_path(stage, backend))
+    return clean and all(claim.holds for claim in claims)
 
 
 def _fate(ended: Ended, kill_at: str) -> str:

@@ -56,14 +56,14 @@ def _judged(report: Report) -> str:
 
 
 def _table(commits: Iterable[NamedCommit]) -> list[list[Text]]:
-    heads = ("#", "line", "seqs", "transition", "lane", "section")
+    heads = ("#", "line", "seqs", "lane", "section", "transition")
     rows = [[Text(head, style="dim") for head in heads]]
     for commit in commits:
         name = "no transition" if commit.name is None else f"{commit.id} {commit.name}"
         detail = f" ({commit.detail})" if commit.detail else ""
-        cells = (str(commit.number), str(commit.line), _span(commit.seqs), f"{name}{detail}", commit.lane or "")
+        place = (str(commit.number), str(commit.line), _span(commit.seqs), commit.lane or "", f"§{commit.section}")
         style = "" if commit.sound else "red"
-        rows.append([safe_text(cell, style=style) for cell in (*cells, f"§{commit.section}")])
+        rows.append([safe_text(cell, style=style) for cell in (*place, f"{name}{detail}")])
     return rows
 
 
