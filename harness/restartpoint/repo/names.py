@@ -18,6 +18,8 @@ def check_session_id(id: str) -> None:
     Raises:
         InvalidSessionId: names the rule that the id breaks.
     """
+    if not isinstance(id, str):
+        raise InvalidSessionId(repr(id), f"it is a text, not {type(id).__name__}")
     if not _ALLOWED.fullmatch(id):
         raise InvalidSessionId(id, "it needs 1 to 128 characters out of ASCII letters, digits, and . _ -")
     if id.startswith(".") or id.endswith("."):

@@ -10,7 +10,7 @@ from typing import Self, TypeAlias
 
 import msgspec
 
-from restartpoint.contract import STORAGE_VERSION, SessionMetadata, or_unset
+from restartpoint.contract import STORAGE_VERSION, SessionMetadata, check_readable, or_unset
 from restartpoint.errors import Closed, SessionExists, SessionOpen
 from restartpoint.repo.names import check_session_id
 from restartpoint.seams import Clock, FaultPoints, IdGenerator, NoFaults, SystemClock
@@ -75,6 +75,7 @@ class SessionRepository(ABC):
 
         Raises:
             InvalidSessionId: the id cannot become a file name.
+            InvalidOptions: ``cwd`` or ``parent_session_id`` is not text.
             SessionExists: a session of that id exists.
         """
         session_id = self._ids.next() if id is None else id
@@ -86,6 +87,7 @@ class SessionRepository(ABC):
             cwd=or_unset(cwd),
             parent_session_id=or_unset(parent_session_id),
         )
+        check_readable("session", metadata)
         if session_id in self._open:
             raise SessionExists(session_id)
         with self._claim(session_id):
@@ -202,8 +204,8 @@ def id_of(ref: SessionRef) -> str:
     """The id, checked; of metadata nothing else counts.
 
     Raises:
-        InvalidSessionId: the id cannot become a file name.
+        InvalidSessionId: the id cannot become a file name, or it is neither an id nor metadata.
     """
-    session_id = ref if isinstance(ref, str) else ref.id
+    session_id = ref.id if isinstance(ref, SessionMetadata) else ref
     check_session_id(session_id)
     return session_id

@@ -19,6 +19,7 @@ from restartpoint.contract.registers import NAMESPACES, Namespace, Register, Reg
 from restartpoint.contract.usage import UsageRow, add_usage, zero_usage
 from restartpoint.contract.writes import InsertEntry, InsertUsage, RegisterDelete, RegisterSet, Transaction
 from restartpoint.errors import InvalidQuery, UnknownEntry
+from restartpoint.storage.limit import checked_limit
 
 __all__ = ["SessionData"]
 
@@ -149,7 +150,7 @@ class SessionData:
 
     def scan_branch(self, query: BranchScan) -> list[Entry]:
         """The entries that a branch scan selects; walks no further towards the root than the answer needs."""
-        limit = _checked_limit(query.limit)
+        limit = checked_limit(query.limit)
         path = self._path(query.start)
         if limit == 0:
             return []
@@ -171,13 +172,13 @@ class SessionData:
 
     def scan_entries(self, query: EntryScan) -> list[Entry]:
         """The entries that an inventory selects, by sequence."""
-        limit, wanted = _checked_limit(query.limit), _filter(query.type, query.custom_type)
+        limit, wanted = checked_limit(query.limit), _filter(query.type, query.custom_type)
         rows = _range(self._entries_by_seq, query.from_seq, query.to_seq, query.order == "desc")
         return list(islice((entry for entry in rows if wanted(entry)), limit))
 
     def scan_usage(self, query: UsageScan) -> list[UsageRow]:
         """The ledger rows that a scan selects, by sequence."""
-        limit = _checked_limit(query.limit)
+        limit = checked_limit(query.limit)
         return list(islice(_range(self._usage_by_seq, query.from_seq, query.to_seq, query.order == "desc"), limit))
 
     def get_stats(self) -> SessionStats:
@@ -198,12 +199,6 @@ class SessionData:
             entry = self._entries[at]
             yield entry
             at = entry.parent_id
-
-
-def _checked_limit(limit: int | None) -> int | None:
-    if limit is not None and (type(limit) is not int or limit < 0):
-        raise InvalidQuery(f"a limit is a whole number from 0 up, not {limit!r}")
-    return limit
 
 
 def _filter(type_: EntryType | None, custom_type: str | None) -> Callable[[Entry], bool]:

@@ -1,7 +1,7 @@
 """Create, open, list, delete on every kind of repository: one open owner per session id."""
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import anyio
 import anyio.lowlevel
@@ -13,14 +13,20 @@ from restartpoint.contract import (
     LANE_STATE,
     NAMESPACES,
     UNSET,
+    BranchScan,
     Entry,
+    EntryQuery,
+    EntryScan,
     LaneState,
     Namespace,
     Register,
     SessionMetadata,
+    UsageScan,
 )  # fmt: skip
 from restartpoint.errors import (
     Closed,
+    InvalidOptions,
+    InvalidQuery,
     InvalidSessionId,
     RestartpointError,
     SessionExists,
@@ -28,7 +34,7 @@ from restartpoint.errors import (
     SessionOpen,
     StorageClosed,
 )  # fmt: skip
-from restartpoint.repo import SessionRepository
+from restartpoint.repo import Listing, SessionRepository
 from restartpoint.seams import timestamp_of
 from restartpoint.session import Session, SessionMutator
 from tests.harness.session.stage import Commits, StandingClock, say
@@ -190,6 +196,39 @@ async def test_an_id_that_is_no_file_name_is_refused_everywhere(repository: Sess
     with pytest.raises(InvalidSessionId):
         await repository.create(id=id)
     assert (await repository.list()).sessions == ()
+
+
+@pytest.mark.parametrize("ref", [5, None, b"s", ["s"]], ids=repr)
+async def test_what_is_neither_an_id_nor_metadata_is_refused_everywhere(
+    repository: SessionRepository, ref: Any
+) -> None:
+    for attempt in (repository.open, repository.open_read_only, repository.delete):
+        with pytest.raises(InvalidSessionId):
+            await attempt(ref)
+    value: Any = 7 if ref is None else ref
+    with pytest.raises(InvalidSessionId):
+        await repository.create(id=value)
+    with pytest.raises(InvalidOptions):
+        await repository.create(id="s", cwd=value)
+    with pytest.raises(InvalidOptions):
+        await repository.create(id="s", parent_session_id=value)
+    assert (await repository.list()) == Listing(sessions=())
+
+
+@pytest.mark.parametrize("limit", [-1, 2**53, 2**70, 1.0, True, "1"], ids=repr)
+async def test_a_limit_that_no_backend_counts_to_is_refused_by_all(repository: SessionRepository, limit: Any) -> None:
+    async with await repository.create(id="s") as session:
+        entry_id = await session.append_message(say("x"))
+        for read in (
+            session.find_entries(EntryQuery(limit=limit)),
+            session.scan_entries(EntryScan(limit=limit)),
+            session.scan_branch(BranchScan(start=entry_id, limit=limit)),
+            session.scan_usage(UsageScan(limit=limit)),
+        ):
+            with pytest.raises(InvalidQuery, match=r"2\*\*53"):
+                await read
+        assert len(await session.find_entries(EntryQuery(limit=2**53 - 1))) == 1
+        assert len(await session.scan_branch(BranchScan(start=entry_id, limit=2**53 - 1))) == 1
 
 
 @pytest.mark.covers("ST-1.5-12")

@@ -12,6 +12,7 @@ from restartpoint.contract.queries import BranchScan, EntryScan, SessionStats, U
 from restartpoint.contract.registers import Namespace, Register, RegisterKey
 from restartpoint.contract.usage import UsageRow
 from restartpoint.errors import InvalidQuery, StorageCorruption, UnknownEntry
+from restartpoint.storage.limit import checked_limit
 from restartpoint.storage.sqlite import branches, rows
 from restartpoint.storage.sqlite.branches import Segment
 
@@ -84,7 +85,7 @@ class Queries:
 
     def scan_entries(self, query: EntryScan) -> list[Entry]:
         """The entries that an inventory selects, by sequence."""
-        limit = _checked_limit(query.limit)
+        limit = _sql_limit(query.limit)
         conditions, arguments = _seq_range("e.seq", query.from_seq, query.to_seq)
         if query.type is not None:
             conditions, arguments = f"{conditions} AND e.type = ?", [*arguments, query.type.value]
@@ -98,7 +99,7 @@ class Queries:
 
     def scan_usage(self, query: UsageScan) -> list[UsageRow]:
         """The ledger rows that a scan selects, by sequence."""
-        limit = _checked_limit(query.limit)
+        limit = _sql_limit(query.limit)
         conditions, arguments = _seq_range("seq", query.from_seq, query.to_seq)
         order = "DESC" if query.order == "desc" else "ASC"
         sql = f"SELECT {rows.USAGE_COLUMNS} FROM usage_ledger WHERE {conditions} ORDER BY seq {order} LIMIT ?"
@@ -112,7 +113,7 @@ class Queries:
     # --- branch scans -----------------------------------------------------------------------------------------------
 
     def _branch_rows(self, query: BranchScan, columns: str) -> list[Any]:
-        limit = _checked_limit(query.limit)
+        limit = _sql_limit(query.limit)
         if query.start is None:
             raise InvalidQuery("a branch scan of a storage needs a start; a session view fills in its lane's leaf")
         path = branches.segments(self._connection, query.start) if _is_storable(query.start) else iter(())
@@ -211,13 +212,10 @@ def _seq_range(column: str, from_seq: int | None, to_seq: int | None) -> tuple[s
     return f"{column} >= ? AND {column} <= ?", [low, high]
 
 
-def _checked_limit(limit: int | None) -> int:
+def _sql_limit(limit: int | None) -> int:
     """The limit as SQLite takes it, -1 for none."""
-    if limit is None:
-        return -1
-    if type(limit) is not int or limit < 0:
-        raise InvalidQuery(f"a limit is a whole number from 0 up, not {limit!r}")
-    return min(limit, _LARGEST)
+    checked = checked_limit(limit)
+    return -1 if checked is None else checked
 
 
 def _clamped(seq: int) -> int:
