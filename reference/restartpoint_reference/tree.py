@@ -34,8 +34,12 @@ def project(state: State, leaf: str | None, projectors: Mapping[str, Projector] 
     if leaf is None:
         return []
     newest_first = scan_branch(state, BranchScan(start=leaf, stop_at_type=EntryType.COMPACTION))
-    assembled = [message for entry in reversed(newest_first) for message in _messages(entry, projectors or {})]
-    return healed([message for message in assembled if not _is_dropped(message)])
+    return healed([message for entry in reversed(newest_first) for message in messages_of(entry, projectors)])
+
+
+def messages_of(entry: Entry, projectors: Mapping[str, Projector] | None = None) -> list[Message]:
+    """What one entry adds to the context, oldest first and not healed; rule 3 applies in a retained tail too."""
+    return [message for message in _messages(entry, projectors or {}) if not _is_dropped(message)]
 
 
 def _messages(entry: Entry, projectors: Mapping[str, Projector]) -> Iterable[Message]:

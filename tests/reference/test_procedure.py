@@ -23,7 +23,10 @@ from tests.reference.walk import Walk, result
 from tests.reference.walks import SCENARIOS, runs
 from tests.reference.walks.runs import RUN
 
-RECOVERIES = frozenset({"recover_assistant", "recover_exhausted_assistant", "interrupt_tool", "replace_unknown_poll"})
+RECOVERIES = frozenset({
+    "recover_assistant", "recover_exhausted_assistant", "interrupt_tool", "replace_unknown_poll", "recover_summary",
+    "recover_exhausted_summary",
+})  # fmt: skip
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)

@@ -6,19 +6,26 @@ from typing import Final
 
 from restartpoint_reference.transitions import (
     acceptance,
+    attempts,
     checkpoint,
+    compaction,
     deferred,
     failure,
     generation,
+    navigation,
     queues,
     session,
     settlement,
+    structural,
     terminal,
     tools,
 )
 from restartpoint_reference.transitions.frame import ANY, Transition
 
-_ROOMS: Final = (acceptance, checkpoint, generation, settlement, tools, deferred, failure, terminal, queues, session)
+_ROOMS: Final = (
+    acceptance, checkpoint, generation, settlement, tools, deferred, compaction, navigation, structural, attempts,
+    failure, terminal, queues, session,
+)  # fmt: skip
 
 
 def _place(found: Transition) -> tuple[bool, int, str]:
@@ -45,6 +52,7 @@ WITHOUT_LANE: Final[tuple[Transition, ...]] = tuple(found for found in ALL if no
 
 NO_COMMIT: Final[Mapping[str, str]] = MappingProxyType(
     {
+        "T08": "no compaction is due at this boundary, or it was checked before: the next step is taken (§3.12)",
         "T37": "an orphaned call that is safe by its stored and current declaration runs again, unwritten (§4.5)",
         "T88": "an activation without an unused poll permit leaves a deferred run suspended as it is (§4.5)",
         "T90": "a tree write beside a compaction or navigation waits for its end, and is then admitted anew (§3.11)",
