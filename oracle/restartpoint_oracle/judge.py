@@ -6,20 +6,24 @@ runtime's values through their JSON only (see `wire`), so a commit is what a fil
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Final
 
-from restartpoint.contract import CommitResult, Register, Transaction
+from restartpoint.contract import CommitResult, Transaction
 from restartpoint.storage import Storage
 from restartpoint_oracle.content import content_of_model, content_of_storage
 from restartpoint_oracle.errors import ContentDiffers, InvariantViolated, JudgeViolation, OracleFinding
-from restartpoint_oracle.wire import Json, commit_json, expectation_json, register_json
+from restartpoint_oracle.wire import Json, JsonObject, commit_json, expectation_json
 from restartpoint_reference import (
+    Delta,
     Expectation,
     Explained,
+    Misstep,
     Namespace,
     Observed,
+    Progress,
+    Refused,
     State,
     Unexplained,
     Violation,
@@ -35,7 +39,10 @@ __all__ = ["Judge", "Judged", "lanes_of"]
 
 @dataclass(frozen=True, kw_only=True)
 class Judged:
-    """An explained commit: the transition's name and table id, its lane, its inputs, and the sequence numbers."""
+    """An explained commit: the transition's name and table id, its lane and inputs, and what storage assigned.
+
+    ``inserted`` are the ids of its entries, in order.
+    """
 
     name: str
     id: str
@@ -44,6 +51,7 @@ class Judged:
     inputs: Inputs
     seqs: tuple[int, ...]
     timestamp: int
+    inserted: tuple[str, ...] = ()
     detail: str = ""
 
 
@@ -59,21 +67,26 @@ class Judge:
         self.history: list[Judged] = []
         self.violations: list[OracleFinding] = []
         self.unobserved = 0
+        self._progress = Progress.of(state)
         self._check_invariants = check_invariants
         self._listeners: list[Callable[[Judged], None]] = []
 
     @classmethod
-    def of_new_session(
-        cls, registers: Sequence[Register[Any]], *, timestamp: int, check_invariants: bool = True
-    ) -> Judge:
+    def of_new_session(cls, content: JsonObject, *, timestamp: int, check_invariants: bool = True) -> Judge:
         """A judge of a session that was just created: its first transaction is judged from nothing.
 
-        ``registers`` is what the storage holds by now.
+        ``content`` is what the storage holds by now (see `content`), ``timestamp`` when it began, if no entry says it.
         """
         judge = cls(State.empty(), check_invariants=check_invariants)
-        ordered = sorted(registers, key=lambda register: register.seq)
-        elements: list[Json] = [{"kind": "register", "op": "set", **register_json(one)} for one in ordered]
-        judge._judge(elements, tuple(register.seq for register in ordered), timestamp)
+        elements: list[JsonObject] = []
+        for part, head in _HEADS.items():
+            rows = content[part]
+            assert isinstance(rows, list)
+            elements.extend({**head, **row} for row in rows if isinstance(row, dict))
+        elements.sort(key=_seq)
+        stamps = [element["timestamp"] for element in elements if "timestamp" in element]
+        first = stamps[0] if stamps and isinstance(stamps[0], int) else timestamp
+        judge.judge([*elements], tuple(map(_seq, elements)), first)
         return judge
 
     def on_commit(self, listener: Callable[[Judged], None]) -> None:
@@ -90,12 +103,21 @@ class Judge:
         if self.violations:
             return None
         expectations = [Expectation.from_json(expectation_json(one)) for one in tx.expectations]
-        return self._judge(commit_json(tx, result), result.seqs, result.timestamp, expectations)
+        return self.judge(commit_json(tx, result), result.seqs, result.timestamp, expectations)
 
     def resume_from(self, state: State) -> None:
         """Go on from a state that was read anew, because the outcome of a commit was not seen (``unobserved``)."""
         self.unobserved += 1
         self.state = state
+        self._progress = self._progress.reread(state)
+
+    def attached(self) -> None:
+        """A new owner attached to the open session: what is pending has lost its process (§4.5)."""
+        self._progress = self._progress.attached(self.state)
+
+    def due(self, lane: str) -> tuple[str, ...]:
+        """The steps that the lane's operation owes now, in the order of its procedure; none when it is idle (§3.12)."""
+        return self._progress.due(lane)
 
     def verify(self) -> None:
         """Raise the first finding, if there was one."""
@@ -117,25 +139,45 @@ class Judge:
             head = "the storage answers other rows than were committed (§1.5)"
             raise self._found(ContentDiffers("\n  - ".join((head, *lines))))
 
-    def _judge(
-        self, elements: list[Json], seqs: tuple[int, ...], timestamp: int, expectations: list[Expectation] | None = None
+    def judge(
+        self,
+        elements: Sequence[Json],
+        seqs: tuple[int, ...],
+        timestamp: int,
+        expectations: Sequence[Expectation] = (),
     ) -> Judged:
-        explained = explain(self.state, elements, timestamp)
+        """Judge a commit by its JSONL elements (§1.7).
+
+        Raises:
+            JudgeViolation: no transition of the model makes this commit, or it was not that transition's turn.
+            InvariantViolated: the state after it breaks an invariant.
+        """
+        try:
+            observed = Observed.from_json([*elements], timestamp)
+        except Refused as refused:
+            raise self._found(JudgeViolation(None, "1.4", (f"writes{refused}",), lane=None)) from None
+        explained = explain(self.state, observed)
         if isinstance(explained, Unexplained):
             nearest, section = explained.nearest, explained.section
             raise self._found(JudgeViolation(nearest, section, explained.differences, lane=explained.lane))
-        observed = Observed.from_json(elements, timestamp)
-        applied = apply(self.state, observed.writes, timestamp=timestamp, seqs=seqs, expectations=expectations or ())
+        applied = apply(self.state, observed.writes, timestamp=timestamp, seqs=seqs, expectations=expectations)
         if isinstance(applied, Violation):
             raise self._found(JudgeViolation(explained.name, "1.4", (str(applied),), lane=explained.lane))
         self.state, delta = applied
-        judged = _judged(explained, seqs, timestamp)
+        judged = _judged(explained, delta)
         self.history.append(judged)
         for listener in self._listeners:
             listener(judged)
+        self._keep_turns(explained)
         if self._check_invariants and (broken := invariants.check_commit(self.state, delta)):
             raise self._found(InvariantViolated(explained.name, [str(one) for one in broken]))
         return judged
+
+    def _keep_turns(self, explained: Explained) -> None:
+        moved = self._progress.after(explained, self.state)
+        if isinstance(moved, Misstep):
+            raise self._found(JudgeViolation(moved.name, moved.section, (moved.reason,), lane=moved.lane))
+        self._progress = moved
 
     def check_everything(self, after: str) -> None:
         """Hold the whole state to the invariants, unless this judge leaves them out; costs the size of the session.
@@ -151,15 +193,30 @@ class Judge:
         return finding
 
 
-def _judged(explained: Explained, seqs: tuple[int, ...], timestamp: int) -> Judged:
+_HEADS: Final[Mapping[str, JsonObject]] = {
+    "entries": {"kind": "entry"},
+    "registers": {"kind": "register", "op": "set"},
+    "usage": {"kind": "usage"},
+}
+"""What a row is as the element of a commit, besides its own fields (§1.7)."""
+
+
+def _seq(element: JsonObject) -> int:
+    seq = element["seq"]
+    assert isinstance(seq, int)
+    return seq
+
+
+def _judged(explained: Explained, delta: Delta) -> Judged:
     return Judged(
         name=explained.name,
         id=explained.id,
         section=explained.section,
         lane=explained.lane,
         inputs=explained.inputs,
-        seqs=seqs,
-        timestamp=timestamp,
+        seqs=delta.seqs,
+        timestamp=delta.timestamp,
+        inserted=tuple(entry.id for entry in delta.entries),
         detail=explained.detail,
     )
 

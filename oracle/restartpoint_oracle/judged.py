@@ -2,39 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Self, TypeVar
+from collections.abc import Callable
+from typing import Self
 
 import anyio
 
-from restartpoint.contract import (
-    NAMESPACES,
-    BranchScan,
-    CommitResult,
-    Entry,
-    EntryScan,
-    EntryStructure,
-    Namespace,
-    Register,
-    RegisterKey,
-    SessionMetadata,
-    SessionStats,
-    Transaction,
-    UsageRow,
-    UsageScan,
-)
+from restartpoint.contract import CommitResult, SessionMetadata, Transaction
 from restartpoint.errors import CommitRefused, StorageClosed, StorageCorruption
 from restartpoint.repo import Listing, SessionRepository
 from restartpoint.storage import Storage
 from restartpoint_oracle.content import content_of_storage, state_of_content
+from restartpoint_oracle.delegating import DelegatingStorage
 from restartpoint_oracle.judge import Judge
 
 __all__ = ["JudgedRepository", "JudgedStorage"]
 
-V = TypeVar("V")
 
-
-class JudgedStorage:
+class JudgedStorage(DelegatingStorage):
     """A ``Storage`` that passes every call on and judges each commit before its caller sees the result.
 
     Commits go one at a time, in the order of their calls. A caller that is cancelled gets its cancellation after the
@@ -43,7 +27,7 @@ class JudgedStorage:
     """
 
     def __init__(self, inner: Storage, judge: Judge) -> None:
-        self._inner = inner
+        super().__init__(inner)
         self.judge = judge
         self._turn = anyio.Lock(fast_acquire=True)
         self._unsure = False
@@ -54,11 +38,11 @@ class JudgedStorage:
         """A judged storage over a session that was just created; its first transaction is judged.
 
         Raises:
-            JudgeViolation: it is not the first transaction of a session (S01).
+            JudgeViolation: no session starts like that.
         """
-        registers = [one for namespace in NAMESPACES.values() for one in await inner.list_registers(namespace)]
+        content = await content_of_storage(inner)
         created_at = inner.metadata.created_at
-        return cls(inner, Judge.of_new_session(registers, timestamp=created_at, check_invariants=check_invariants))
+        return cls(inner, Judge.of_new_session(content, timestamp=created_at, check_invariants=check_invariants))
 
     @classmethod
     async def over_existing(cls, inner: Storage, *, check_invariants: bool = True) -> Self:
@@ -71,10 +55,6 @@ class JudgedStorage:
         judge.check_everything("the last run of another process")
         return cls(inner, judge)
 
-    @property
-    def metadata(self) -> SessionMetadata:
-        return self._inner.metadata
-
     async def commit(self, tx: Transaction) -> CommitResult:
         """The inner storage's result; raises what it raises, and the judge's findings."""
         async with self._turn:
@@ -82,7 +62,7 @@ class JudgedStorage:
             self._unsure = True
             with anyio.CancelScope(shield=True):
                 try:
-                    result = await self._inner.commit(tx)
+                    result = await self.inner.commit(tx)
                 except (CommitRefused, StorageClosed, StorageCorruption):
                     self._unsure = False
                     raise
@@ -92,35 +72,8 @@ class JudgedStorage:
 
     async def _become_sure(self) -> None:
         if self._unsure:
-            self.judge.resume_from(state_of_content(await content_of_storage(self._inner)))
+            self.judge.resume_from(state_of_content(await content_of_storage(self.inner)))
             self._unsure = False
-
-    async def get_entries(self, ids: Sequence[str]) -> dict[str, Entry]:
-        return await self._inner.get_entries(ids)
-
-    async def get_register(self, namespace: Namespace[V], key: str) -> Register[V] | None:
-        return await self._inner.get_register(namespace, key)
-
-    async def get_registers(self, keys: Sequence[RegisterKey]) -> list[Register[Any] | None]:
-        return await self._inner.get_registers(keys)
-
-    async def list_registers(self, namespace: Namespace[V], key_prefix: str = "") -> list[Register[V]]:
-        return await self._inner.list_registers(namespace, key_prefix)
-
-    async def scan_branch(self, query: BranchScan) -> list[Entry]:
-        return await self._inner.scan_branch(query)
-
-    async def scan_branch_structure(self, query: BranchScan) -> list[EntryStructure]:
-        return await self._inner.scan_branch_structure(query)
-
-    async def scan_entries(self, query: EntryScan) -> list[Entry]:
-        return await self._inner.scan_entries(query)
-
-    async def scan_usage(self, query: UsageScan) -> list[UsageRow]:
-        return await self._inner.scan_usage(query)
-
-    async def get_stats(self) -> SessionStats:
-        return await self._inner.get_stats()
 
     async def close(self) -> None:
         """Hold all that the storage answers to the model once more, then close it.
@@ -134,9 +87,9 @@ class JudgedStorage:
         try:
             async with self._turn:
                 await self._become_sure()
-                await self.judge.compare(self._inner)
+                await self.judge.compare(self.inner)
         finally:
-            await self._inner.close()
+            await self.inner.close()
 
 
 class JudgedRepository(SessionRepository):

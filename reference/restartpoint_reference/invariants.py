@@ -49,6 +49,7 @@ from restartpoint_reference.vocabulary.states import (
     ResponseProvenance,
     RunPhase,
     RunState,
+    SummaryPending,
     SummaryPhase,
     ToolsPhase,
 )
@@ -307,6 +308,31 @@ def reserved_ids_are_free(scope: Scope) -> Iterator[str]:
                 yield f"{key} is reserved by {view.operation_id} and exists"
 
 
+def structural_work_fits(scope: Scope) -> Iterator[str]:
+    """A summary's context is that of the work it is for, which an operation of its own does at its source (§3.3)."""
+    for view in scope.operations:
+        held, source = view.operation_state, view.operation.source_leaf_id
+        if not isinstance(held, RunState) and view.leaf != source:
+            yield f"{view.operation_id} is at {view.leaf}, away from its source {source}"
+        match held:
+            case RunState(phase=CompactionPhase(reason=reason, structural=structural)):
+                expected = ("compaction", reason)
+            case CompactionState(structural=structural):
+                expected = ("compaction", "manual")
+            case NavigationState(phase=SummaryPhase(structural=structural)):
+                expected = ("branch_summary", UNSET)
+            case _:
+                continue
+        if isinstance(structural, Generating):
+            generation = structural.generation
+            context = generation.context
+            if (context.task_id, context.kind, context.reason) != (structural.task_id, *expected):
+                yield f"the summary context of {view.operation_id} is that of other work"
+            for key in generation.usage_ids if isinstance(generation, SummaryPending) else ():
+                if key not in scope.state.usage:
+                    yield f"{view.operation_id} counts the usage {key}, which is not in the ledger"
+
+
 def batches_are_complete(scope: Scope) -> Iterator[str]:
     """A batch lists exactly its response's calls, ascending, under unique result ids (§3.3)."""
     for view in scope.operations:
@@ -418,8 +444,14 @@ def _reserved(view: View) -> Iterator[str]:
             yield from (pending.response_entry_id, pending.usage_id)
         case RunState(phase=ToolsPhase(batch=batch)):
             yield from (call.result_entry_id for call in batch.calls if not isinstance(call, CompletedCall))
-        case RunState(phase=CompactionPhase(structural=Generating(generation=generation))):
+        case (
+            RunState(phase=CompactionPhase(structural=Generating(generation=generation)))
+            | CompactionState(structural=Generating(generation=generation))
+            | NavigationState(phase=SummaryPhase(structural=Generating(generation=generation)))
+        ):
             yield generation.context.result_entry_id
+            if isinstance(generation, SummaryPending) and generation.request is not UNSET:
+                yield generation.request.usage_id
         case _:
             pass
 
@@ -443,6 +475,7 @@ INVARIANTS: Final[tuple[Invariant, ...]] = tuple(
         ("9.1, 20", named_entries_exist),
         ("9.1, 20", named_registers_exist),
         ("9.1, 15", reserved_ids_are_free),
+        ("3.3", structural_work_fits),
         ("9.1, 20", batches_are_complete),
         ("9.1, 20", results_match_their_calls),
         ("3.7", truncated_calls_never_start),

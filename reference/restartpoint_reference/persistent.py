@@ -5,10 +5,11 @@ agree so far. Iteration order is that of hashes and means nothing: whoever needs
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Final, Generic, TypeAlias, TypeVar, cast
+from typing import Final, Generic, TypeAlias, TypeVar, cast, overload
 
 K = TypeVar("K")
 V = TypeVar("V")
+T = TypeVar("T")
 
 _BITS: Final = 4
 _MASK: Final = 15
@@ -42,8 +43,22 @@ class PersistentMap(Mapping[K, V], Generic[K, V]):
                 return cast("V", value)
         raise KeyError(key)
 
+    @overload
+    def get(self, key: K, default: None = None) -> V | None: ...
+    @overload
+    def get(self, key: K, default: V | T) -> V | T: ...
+    def get(self, key: K, default: V | T | None = None) -> V | T | None:
+        """The value of the key, or the default."""
+        for held, value in self._bucket(key):
+            if held == key:
+                return cast("V", value)
+        return default
+
     def __contains__(self, key: object) -> bool:
-        return any(held == key for held, _ in self._bucket(key))
+        for held, _ in self._bucket(key):  # noqa: SIM110 - asked too often for a generator
+            if held == key:
+                return True
+        return False
 
     def _bucket(self, key: object) -> tuple[tuple[object, object], ...]:
         """The pairs among which the key would be."""

@@ -4,7 +4,7 @@ Every invariant is one predicate over a scope. Over the whole state it says what
 same, at the cost of what the commit touched, provided that the state before it was sound.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -38,29 +38,30 @@ class Scope:
     @cached_property
     def lanes(self) -> tuple[View, ...]:
         """A view of every lane whose own registers can be read."""
-        return lanes_of(self.state, self.lane_names)
+        return _lanes(self.state, self.lane_names)
 
     @cached_property
     def operations(self) -> tuple[View, ...]:
         """A view of every open operation whose registers can be read."""
-        return tuple(view for view in self.lanes if _has_readable_operation(view))
+        return tuple(filter(_has_readable_operation, self.lanes))
 
     @property
     def reserving(self) -> tuple[View, ...]:
         """The open operations whose reserved ids a row may take: any of them, since no register lists who reserves."""
         if self.before is None or not (self.entries or self.usage):
             return self.operations
-        return everywhere_open(self.state)
+        everywhere = {_lane_of(self.state, operation) for operation in self.state.namespaces[Namespace.OP_META]}
+        return tuple(filter(_has_readable_operation, _lanes(self.state, sorted(everywhere))))
 
     @cached_property
     def listed(self) -> tuple[str, ...]:
         """The queued ids that these lanes and their operations list, as often as they do."""
-        return listed_by(self.lanes)
+        return _listed_by(self.lanes)
 
     @cached_property
     def was_listed(self) -> frozenset[str]:
         """The queued ids that these lanes and their operations listed before the commit."""
-        return frozenset() if self.before is None else frozenset(listed_by(lanes_of(self.before, self.lane_names)))
+        return frozenset() if self.before is None else frozenset(_listed_by(_lanes(self.before, self.lane_names)))
 
     def is_listed_elsewhere(self, id: str) -> bool:
         """Whether another lane lists it: what waited in a sound state was listed by exactly one."""
@@ -113,19 +114,30 @@ def touched(state: State, delta: Delta) -> Scope:
     )
 
 
-def lanes_of(state: State, names: Iterable[str]) -> tuple[View, ...]:
+def _lanes(state: State, names: Iterable[str]) -> tuple[View, ...]:
     """A view of each of these lanes that exists and whose own registers can be read."""
-    views = (View(state, name) for name in names)
-    return tuple(view for view in views if is_readable(lambda view=view: (view.lane_state, view.leaf)))  # type: ignore[misc]
+    return tuple(filter(_is_readable, (View(state, name) for name in names)))
 
 
-def everywhere_open(state: State) -> tuple[View, ...]:
-    """A view of every open operation of the session whose registers can be read."""
-    names = {_lane_of(state, key) for key in state.namespaces[Namespace.OP_META]}
-    return tuple(view for view in lanes_of(state, sorted(names)) if _has_readable_operation(view))
+def _is_readable(view: View) -> bool:
+    try:
+        _ = (view.lane_state, view.leaf)
+    except NotThis:
+        return False
+    return True
 
 
-def listed_by(lanes: Iterable[View]) -> tuple[str, ...]:
+def _has_readable_operation(view: View) -> bool:
+    if view.lane_state.current_operation_id is None:
+        return False
+    try:
+        _ = (view.operation, view.operation_state)
+    except NotThis:
+        return False
+    return True
+
+
+def _listed_by(lanes: Iterable[View]) -> tuple[str, ...]:
     """The queued ids in the lists of these lanes and of their operations."""
     found: list[str] = []
     for view in lanes:
@@ -133,20 +145,6 @@ def listed_by(lanes: Iterable[View]) -> tuple[str, ...]:
         if _has_readable_operation(view):
             found += owned_pending_ids(view)
     return tuple(found)
-
-
-def is_readable(read: Callable[[], object]) -> bool:
-    """Whether what is read exists in its shape."""
-    try:
-        read()
-    except NotThis:
-        return False
-    return True
-
-
-def _has_readable_operation(view: View) -> bool:
-    is_open = view.lane_state.current_operation_id is not None
-    return is_open and is_readable(lambda: (view.operation, view.operation_state))
 
 
 def _keys(state: State, namespaces: Iterable[Namespace]) -> list[str]:

@@ -115,7 +115,7 @@ def _plan_of(record: type[Record]) -> _Plan:
     )
 
 
-_plan: Final[Callable[[type[Record]], _Plan]] = cache(_plan_of)
+_plan: Final = cast("Callable[[type[Record]], _Plan]", cache(_plan_of))
 
 
 def camel(name: str) -> str:
@@ -255,21 +255,21 @@ def read_boolean(value: "Json") -> bool:
 def read_json(value: "Json") -> "Json":
     """Any JSON value: finite numbers, integers within 2^53-1, text without lone surrogates, string keys."""
     match value:
-        case None | bool():
-            pass
         case str():
             read_string(value)
+        case dict():
+            for key in value:
+                read_string(key)
+            _read_items(value.items())
+        case list():
+            _read_items(enumerate(value))
+        case None | bool():
+            pass
         case int():
             read_integer(value)
         case float():
             if not math.isfinite(value):
                 raise Refused("not a finite number")
-        case list():
-            _read_items(enumerate(value))
-        case dict():
-            for key in value:
-                read_string(key)
-            _read_items(value.items())
         case _:
             raise Refused(f"not JSON: {type(value).__name__}")
     return value
@@ -277,6 +277,8 @@ def read_json(value: "Json") -> "Json":
 
 def _read_items(items: "Iterable[tuple[str | int, Json]]") -> None:
     for step, item in items:
+        if type(item) is str and item.isascii():
+            continue
         try:
             read_json(item)
         except Refused as refused:

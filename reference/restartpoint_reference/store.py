@@ -75,18 +75,19 @@ class State:
             *_read("usage", usage, UsageRow),
         ]
         parts.sort(key=lambda part: part.seq)
-        state, previous = cls.empty(), 0
+        growing, previous = _Growing(cls.empty()), 0
         for part in parts:
             if part.seq <= previous:
                 raise Refused(f"sequence number {part.seq} is used twice or below {FIRST_SEQ}")
-            problem = _problem(state, _as_write(part))
+            problem = growing.problem(_as_write(part))
             if problem is not None:
                 raise Refused(str(problem))
-            state, previous = _placed(state, part), part.seq
+            growing.place(part)
+            previous = part.seq
         mark = previous + 1 if next_seq is UNSET else next_seq
         if mark <= previous:
             raise Refused(f"the next sequence number is {mark}, but {previous} was given out")
-        return replace(state, next_seq=mark)
+        return growing.state(mark)
 
     def register(self, namespace: Namespace, key: str) -> Register | None:
         """The register at this address, None when there is none."""
@@ -184,16 +185,19 @@ def apply(
     wrong = _sequence_problem(state, writes, given)
     if wrong is not None:
         return wrong
-    after = state
+    growing = _Growing(state)
     rows: list[Row] = []
     for index, (write, seq) in enumerate(zip(writes, given, strict=True)):
-        problem = _problem(after, write)
+        problem = growing.problem(write)
         if problem is not None:
             return replace(problem, index=index)
-        row = _row(write, seq, timestamp)
-        after = _without(after, write) if row is None else _placed(after, row)
-        rows.extend(() if row is None else (row,))
-    return replace(after, next_seq=given[-1] + 1), _delta(state, after, writes, rows, tuple(given), timestamp)
+        if isinstance(write, DeleteRegister):
+            growing.remove(write)
+        else:
+            rows.append(_row(write, seq, timestamp))
+            growing.place(rows[-1])
+    after = growing.state(given[-1] + 1)
+    return after, _delta(state, after, writes, rows, tuple(given), timestamp)
 
 
 def _first_stale(state: State, expectations: Sequence[Expectation]) -> Violation | None:
@@ -217,23 +221,57 @@ def _sequence_problem(state: State, writes: Sequence[Write], seqs: Sequence[int]
     return None
 
 
-def _problem(state: State, write: Write) -> Violation | None:
-    """The rule that one write breaks in the state that the writes before it made."""
-    match write:
-        case InsertEntry(entry=entry):
-            if entry.id in state.entries or entry.id in state.usage:
-                return Violation(rule=Rule.UNIQUE_ID, reason=f"the id {entry.id} of an entry exists already")
-            if entry.parent_id is not None and entry.parent_id not in state.entries:
-                return Violation(rule=Rule.PARENT, reason=f"the parent {entry.parent_id} of {entry.id} does not exist")
-        case InsertUsage(row=row):
-            if row.id in state.entries or row.id in state.usage:
-                return Violation(rule=Rule.UNIQUE_ID, reason=f"the id {row.id} of a usage row exists already")
-        case SetRegister() | DeleteRegister():
-            pass
-    return None
+class _Growing:
+    """A state under way to the next one, within one transaction; the state it began with never changes."""
+
+    def __init__(self, state: State) -> None:
+        self._entries, self._usage, self._stats = state.entries, state.usage, state.stats
+        self._namespaces = dict(state.namespaces)
+
+    def state(self, next_seq: int) -> State:
+        """What it has grown to."""
+        return State(
+            entries=self._entries,
+            namespaces=self._namespaces,
+            usage=self._usage,
+            next_seq=next_seq,
+            stats=self._stats,
+        )
+
+    def problem(self, write: Write) -> Violation | None:
+        """The rule that one write breaks after the writes before it."""
+        match write:
+            case InsertEntry(entry=entry):
+                if entry.id in self._entries or entry.id in self._usage:
+                    return Violation(rule=Rule.UNIQUE_ID, reason=f"the id {entry.id} of an entry exists already")
+                if entry.parent_id is not None and entry.parent_id not in self._entries:
+                    reason = f"the parent {entry.parent_id} of {entry.id} does not exist"
+                    return Violation(rule=Rule.PARENT, reason=reason)
+            case InsertUsage(row=row):
+                if row.id in self._entries or row.id in self._usage:
+                    return Violation(rule=Rule.UNIQUE_ID, reason=f"the id {row.id} of a usage row exists already")
+            case SetRegister() | DeleteRegister():
+                pass
+        return None
+
+    def place(self, row: Row) -> None:
+        """Add an entry or a ledger row, or set a register."""
+        match row:
+            case Entry():
+                self._entries = self._entries.set(row.id, row)
+                self._stats = stats_with(self._stats, (row,), ())
+            case UsageRow():
+                self._usage = self._usage.set(row.id, row)
+                self._stats = stats_with(self._stats, (), (row,))
+            case Register():
+                self._namespaces[row.namespace] = self._namespaces[row.namespace].set(row.key, row)
+
+    def remove(self, write: DeleteRegister) -> None:
+        """Remove a register."""
+        self._namespaces[write.namespace] = self._namespaces[write.namespace].remove(write.key)
 
 
-def _row(write: Write, seq: int, timestamp: int) -> Row | None:
+def _row(write: InsertEntry | InsertUsage | SetRegister, seq: int, timestamp: int) -> Row:
     match write:
         case InsertEntry(entry=entry):
             return entry.placed(seq, timestamp)
@@ -241,28 +279,6 @@ def _row(write: Write, seq: int, timestamp: int) -> Row | None:
             return row.placed(seq)
         case SetRegister():
             return write.placed(seq)
-        case DeleteRegister():
-            return None
-
-
-def _placed(state: State, row: Row) -> State:
-    stats = state.stats
-    match row:
-        case Entry():
-            counted = stats.message_count + (row.type is EntryType.MESSAGE)
-            return replace(state, entries=state.entries.set(row.id, row), stats=replace(stats, message_count=counted))
-        case UsageRow():
-            summed = replace(stats, usage=add_usage(stats.usage, row.usage))
-            return replace(state, usage=state.usage.set(row.id, row), stats=summed)
-        case Register():
-            held = state.namespaces[row.namespace].set(row.key, row)
-            return replace(state, namespaces={**state.namespaces, row.namespace: held})
-
-
-def _without(state: State, write: Write) -> State:
-    assert isinstance(write, DeleteRegister)
-    held = state.namespaces[write.namespace].remove(write.key)
-    return replace(state, namespaces={**state.namespaces, write.namespace: held})
 
 
 def _delta(

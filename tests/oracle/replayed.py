@@ -18,6 +18,7 @@ from restartpoint.contract import (
 )
 from restartpoint.storage import MemoryStorage
 from restartpoint_oracle import Json, JudgedStorage, ManualClock
+from restartpoint_reference import TRANSITIONS
 from tests.reference.walk import Step
 
 __all__ = ["open_judged", "transaction_of"]
@@ -51,13 +52,22 @@ def _write(element: Json) -> Write:
             raise AssertionError(other)
 
 
+def time_of(step: Step) -> int:
+    """When the walk made this commit."""
+    return 1000 + step.before.next_seq
+
+
 async def open_judged(steps: Sequence[Step], clock: ManualClock) -> JudgedStorage:
-    """A judged session in memory that was taken through these steps."""
+    """A judged session in memory that was taken through these steps; where one recovers, a new owner came before it."""
+    clock.advance(time_of(steps[0]) - clock.now_ms())
     metadata = SessionMetadata(id="judged", created_at=clock.now_ms())
     first, *rest = steps
     inner = await MemoryStorage.create(metadata, transaction_of(first.elements), clock=clock)
     storage = await JudgedStorage.over_new(inner)
     for step in rest:
-        clock.advance()
+        clock.advance(time_of(step) - clock.now_ms())
+        lane, name = step.commit.lane, step.commit.name
+        if lane is not None and not TRANSITIONS[name].public and name not in storage.judge.due(lane):
+            storage.judge.attached()
         await storage.commit(transaction_of(step.elements))
     return storage

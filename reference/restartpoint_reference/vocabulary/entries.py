@@ -362,8 +362,8 @@ def _read_element(element: JsonObject) -> tuple[Write, int, int | Unset]:
     body: JsonObject = {key: value for key, value in element.items() if key not in ("kind", "op")}
     match element.get("kind"), element.get("op", UNSET):
         case "entry", op if op is UNSET:
-            entry = Entry.from_json(body)
-            return InsertEntry(entry=_without_placement(entry)), entry.seq, entry.timestamp
+            entry = NewEntry.from_json(body)
+            return InsertEntry(entry=entry), _integer(body, "seq"), _integer(body, "timestamp")
         case "usage", op if op is UNSET:
             row = UsageRow.from_json(body)
             return InsertUsage(row=_without_seq(row)), row.seq, UNSET
@@ -379,12 +379,6 @@ def _read_element(element: JsonObject) -> tuple[Write, int, int | Unset]:
             return DeleteRegister(namespace=cell.namespace, key=cell.key), cell.seq, UNSET
         case kind, op:
             raise Refused(f"not a kind of write: {kind!r}, op {op!r}", "kind")
-
-
-def _without_placement(entry: Entry) -> NewEntry:
-    return NewEntry(
-        id=entry.id, parent_id=entry.parent_id, type=entry.type, custom_type=entry.custom_type, payload=entry.payload
-    )
 
 
 def _without_seq(row: UsageRow) -> NewUsage:
