@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from restartpoint_reference.scope import LANE_REGISTERS, OPERATION_REGISTERS, Scope, touched, whole
-from restartpoint_reference.shapes import UNSET, Json, Record, Refused, as_object, read_string
+from restartpoint_reference.shapes import UNSET, Json, Record, Refused, Unset, as_object, read_string
 from restartpoint_reference.store import Delta, State, stats_with
 from restartpoint_reference.transitions.frame import NotThis, View
 from restartpoint_reference.transitions.tools import is_truncated, step_id
@@ -312,6 +312,7 @@ def structural_work_fits(scope: Scope) -> Iterator[str]:
     """A summary's context is that of the work it is for, which an operation of its own does at its source (§3.3)."""
     for view in scope.operations:
         held, source = view.operation_state, view.operation.source_leaf_id
+        expected: tuple[str, str | Unset]
         if not isinstance(held, RunState) and view.leaf != source:
             yield f"{view.operation_id} is at {view.leaf}, away from its source {source}"
         match held:

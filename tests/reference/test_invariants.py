@@ -24,7 +24,7 @@ from restartpoint_reference import (
 from restartpoint_reference.transitions.session import CreateLane
 from restartpoint_reference.transitions.tools import ToolResult
 from tests.reference.walk import Walk, assistant, result, uid, usage
-from tests.reference.walks import runs
+from tests.reference.walks import compaction, runs
 from tests.reference.walks.runs import C1, C2, R1, RUN, STEP, U1
 
 N = Namespace
@@ -114,6 +114,17 @@ def run_state(path: str, value: Json) -> Callable[[], State]:
     return lambda: edited(tools(), N.OP_STATE, RUN, path, value)
 
 
+def summarizing(path: str, value: Json) -> Callable[[], State]:
+    """A compaction of its own with one request of its first attempt settled, and one field of its state replaced."""
+
+    def edit() -> State:
+        walk = compaction.generating(compaction.asked(runs.plain_run(), compaction.cut(2)))
+        state = compaction.requested(walk, uid(620, 1)).state
+        return edited(state, N.OP_STATE, compaction.COMPACTION, path, value)
+
+    return edit
+
+
 def truncated_and_started() -> State:
     state = runs.with_tools(truncated=True).state
     call: JsonObject = {"status": "effect_pending", "sourceIndex": 1, "resultEntryId": C1, "replay": "never"}
@@ -171,6 +182,12 @@ BROKEN: list[tuple[str, Callable[[], State]]] = [
     ("reserved_ids_are_free", lambda: after(
         unread_run(), InsertUsage(row=NewUsage(id=U1, adjustment=True, usage=usage())))),
     ("reserved_ids_are_free", run_state("phase.batch.calls.1.resultEntryId", R1)),
+    ("reserved_ids_are_free", summarizing("structural.generation.context.resultEntryId", R1)),
+    ("reserved_ids_are_free", summarizing("structural.generation.request", {"index": 1, "usageId": U1})),
+    ("structural_work_fits", summarizing("structural.generation.context.taskId", "another")),
+    ("structural_work_fits", summarizing("structural.generation.context.reason", "overflow")),
+    ("structural_work_fits", summarizing("structural.generation.usageIds", ["gone"])),
+    ("structural_work_fits", lambda: put(summarizing("control", {"status": "running"})(), N.LANE_LEAF, "main", R1)),
     ("batches_are_complete", run_state("phase.batch.calls.1.sourceIndex", 2)),
     ("batches_are_complete", run_state("phase.batch.calls", [])),
     ("batches_are_complete", run_state("phase.batch.calls.1.resultEntryId", C1)),

@@ -38,14 +38,20 @@ class NewMessage(Record):
 
 
 @dataclass(frozen=True, kw_only=True)
-class AcceptRun(Inputs):
+class Acceptance(Inputs):
+    """The minted id of an operation, and the time of its acceptance in Unix milliseconds."""
+
+    operation_id: str
+    started_at: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class AcceptRun(Acceptance):
     """What prompt() and before_run chose.
 
     ``captured`` is how many items of the lane's next-run queue were taken, oldest first; a later one may still wait.
     """
 
-    operation_id: str
-    started_at: int
     captured: int
     prompts: tuple[NewMessage, ...]
     injected: tuple[NewMessage, ...]
@@ -91,7 +97,7 @@ def captured_items_wait(view: View, inputs: AcceptRun) -> str | None:
     return None if 0 <= inputs.captured <= waiting else f"{inputs.captured} items taken of {waiting}"
 
 
-def operation_is_new(view: View, inputs: AcceptRun) -> str | None:
+def operation_is_new(view: View, inputs: Acceptance) -> str | None:
     """The operation id was never used (§3.1)."""
     taken = view.state.register(Namespace.OP_META, inputs.operation_id) is not None
     return f"operation {inputs.operation_id} exists" if taken else None

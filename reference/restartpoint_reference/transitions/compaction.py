@@ -6,6 +6,7 @@ from restartpoint_reference.classify import says_overflow
 from restartpoint_reference.preparation import CompactionCut, compaction_cut, impossible_cut, prepared_compaction
 from restartpoint_reference.shapes import UNSET, JsonObject, Unset
 from restartpoint_reference.threshold import should_compact
+from restartpoint_reference.transitions.acceptance import Acceptance, operation_is_new
 from restartpoint_reference.transitions.frame import (
     IDLE,
     Inputs,
@@ -16,19 +17,8 @@ from restartpoint_reference.transitions.frame import (
     Writes,
     control_is_running,
     set_lane_state,
-    set_leaf,
     set_state,
     transition,
-)
-from restartpoint_reference.transitions.publication import (
-    HookSummary,
-    Summary,
-    generated_content,
-    hook_content,
-    hook_usage,
-    hook_usage_is_whole,
-    seen_hook_summary,
-    seen_summary,
 )
 from restartpoint_reference.transitions.settlement import (
     PENDING,
@@ -39,15 +29,10 @@ from restartpoint_reference.transitions.settlement import (
 )
 from restartpoint_reference.transitions.structural import (
     StructuralFailure,
-    a_request_settled,
-    attempt,
     failed,
-    no_request_is_open,
-    preparation,
     seen_failure,
 )
-from restartpoint_reference.transitions.terminal import terminal
-from restartpoint_reference.vocabulary.entries import EntryType, InsertEntry, Namespace, NewEntry, SetRegister
+from restartpoint_reference.vocabulary.entries import Namespace, SetRegister
 from restartpoint_reference.vocabulary.messages import error_message
 from restartpoint_reference.vocabulary.registers import (
     CompactionIntent,
@@ -55,7 +40,6 @@ from restartpoint_reference.vocabulary.registers import (
     CompactionSettings,
     ErrorCode,
     Operation,
-    Outcome,
     Preparation,
 )
 from restartpoint_reference.vocabulary.states import (
@@ -110,11 +94,9 @@ def _set_run_preparation(view: View, inputs: Compact) -> SetRegister:
 
 
 @dataclass(frozen=True, kw_only=True)
-class AcceptCompaction(Compact):
+class AcceptCompaction(Acceptance, Compact):
     """What compact() was given and minted, and the settings of the harness at its reservation."""
 
-    operation_id: str
-    started_at: int
     settings: CompactionSettings
     custom_instructions: str | Unset = UNSET
 
@@ -139,7 +121,7 @@ def _accepted(view: View, seen: Seen) -> AcceptCompaction:
     section="3.6",
     phases=IDLE,
     inputs=AcceptCompaction,
-    guards=(context_is_cut,),
+    guards=(operation_is_new, context_is_cut),
     extract=_accepted,
     public=True,
 )
@@ -281,7 +263,8 @@ def settle_overflow(view: View, inputs: SettleOverflow) -> Writes:
 # --- declined inside a run
 
 
-def _compacting(view: View) -> CompactionPhase:
+def compacting(view: View) -> CompactionPhase:
+    """The compaction that the run is in."""
     match view.run.phase:
         case CompactionPhase() as phase:
             return phase
@@ -290,16 +273,17 @@ def _compacting(view: View) -> CompactionPhase:
 
 def compacts_at_the_threshold(view: View, _: Inputs) -> str | None:
     """The compaction was begun because the context grew (§3.9)."""
-    return None if _compacting(view).reason == "threshold" else "the compaction follows an overflow"
+    return None if compacting(view).reason == "threshold" else "the compaction follows an overflow"
 
 
 def compacts_after_an_overflow(view: View, _: Inputs) -> str | None:
     """The compaction was begun because a request did not fit (§3.9)."""
-    return None if _compacting(view).reason == "overflow" else "the compaction was begun at the threshold"
+    return None if compacting(view).reason == "overflow" else "the compaction was begun at the threshold"
 
 
-def _resumed(view: View) -> SetRegister:
-    return set_state(view, replace(view.run, phase=_compacting(view).resume_after))
+def resumed(view: View) -> SetRegister:
+    """The run continues at the checkpoint where it began to compact (§3.9)."""
+    return set_state(view, replace(view.run, phase=compacting(view).resume_after))
 
 
 @transition(
@@ -312,7 +296,7 @@ def _resumed(view: View) -> SetRegister:
 )
 def decline_threshold(view: View, _: Nothing) -> Writes:
     """The hook declines: the run continues at its marked boundary with the context as it is."""
-    return (_resumed(view),)
+    return (resumed(view),)
 
 
 @transition(
@@ -326,78 +310,3 @@ def decline_threshold(view: View, _: Nothing) -> Writes:
 def decline_overflow(view: View, inputs: StructuralFailure) -> Writes:
     """The hook declines: the request cannot be made to fit, and the run fails."""
     return failed(view, ErrorCode.COMPACTION_DECLINED, inputs)
-
-
-# --- publication
-
-
-def _published(view: View, id: str, content: JsonObject) -> Writes:
-    """The compaction entry with the tail and the count that were prepared, and the leaf on it (§2.1)."""
-    prepared = preparation(view)
-    if not isinstance(prepared, CompactionPreparation):
-        raise NotThis("what was prepared is no compaction")
-    kept: JsonObject = {"retainedTail": list(prepared.retained_tail), "tokensBefore": prepared.tokens_before}
-    entry = NewEntry(id=id, parent_id=view.leaf, type=EntryType.COMPACTION, payload={**content, **kept})
-    return (InsertEntry(entry=entry), set_leaf(view, id))
-
-
-def _hook_published(view: View, inputs: HookSummary) -> Writes:
-    return (*hook_usage(inputs), *_published(view, inputs.entry_id, hook_content(inputs)))
-
-
-def _generated(view: View, inputs: Summary) -> Writes:
-    return _published(view, attempt(view).context.result_entry_id, generated_content(view, inputs))
-
-
-@transition(
-    "T53",
-    section="3.9",
-    phases=("compact.deciding",),
-    inputs=HookSummary,
-    guards=(control_is_running, hook_usage_is_whole),
-    extract=seen_hook_summary,
-)
-def publish_hook_compaction(view: View, inputs: HookSummary) -> Writes:
-    """The hook supplies the compaction, and the operation ends with it."""
-    publication = _hook_published(view, inputs)
-    return terminal(view, Outcome.COMPLETED, publication=publication, leaf_id=inputs.entry_id)
-
-
-@transition(
-    "T54",
-    section="3.9",
-    phases=("compaction.deciding",),
-    inputs=HookSummary,
-    guards=(control_is_running, hook_usage_is_whole),
-    extract=seen_hook_summary,
-)
-def publish_hook_compaction_in_run(view: View, inputs: HookSummary) -> Writes:
-    """The hook supplies the compaction, and the run continues where it began to compact."""
-    return (*_hook_published(view, inputs), _resumed(view))
-
-
-@transition(
-    "T64",
-    section="3.9",
-    phases=("compact.generating",),
-    inputs=Summary,
-    guards=(control_is_running, no_request_is_open, a_request_settled),
-    extract=seen_summary,
-)
-def publish_compaction(view: View, inputs: Summary) -> Writes:
-    """The generated compaction is published, and the operation ends with it."""
-    leaf = attempt(view).context.result_entry_id
-    return terminal(view, Outcome.COMPLETED, publication=_generated(view, inputs), leaf_id=leaf)
-
-
-@transition(
-    "T65",
-    section="3.9",
-    phases=("compaction.generating",),
-    inputs=Summary,
-    guards=(control_is_running, no_request_is_open, a_request_settled),
-    extract=seen_summary,
-)
-def publish_compaction_in_run(view: View, inputs: Summary) -> Writes:
-    """The generated compaction is published, and the run continues where it began to compact."""
-    return (*_generated(view, inputs), _resumed(view))

@@ -4,10 +4,10 @@ from dataclasses import dataclass, replace
 
 from restartpoint_reference.preparation import BranchCut, branch_cut, impossible_branch, prepared_branch
 from restartpoint_reference.shapes import UNSET, JsonObject, Unset
+from restartpoint_reference.transitions.acceptance import Acceptance, operation_is_new
 from restartpoint_reference.transitions.compaction import set_preparation
 from restartpoint_reference.transitions.frame import (
     IDLE,
-    Inputs,
     Nothing,
     NotThis,
     Seen,
@@ -48,11 +48,9 @@ from restartpoint_reference.vocabulary.states import (
 
 
 @dataclass(frozen=True, kw_only=True)
-class AcceptNavigation(Inputs):
-    """What navigateTree() was given and minted."""
+class AcceptNavigation(Acceptance):
+    """What navigateTree() was given."""
 
-    operation_id: str
-    started_at: int
     target_id: str | None
     label: str | Unset = UNSET
 
@@ -157,7 +155,7 @@ def _opened(view: View, inputs: AcceptNavigation, instructions: str | Unset, tas
     section="3.6",
     phases=IDLE,
     inputs=AcceptNavigation,
-    guards=(target_exists, target_is_elsewhere, root_gets_no_label),
+    guards=(operation_is_new, target_exists, target_is_elsewhere, root_gets_no_label),
     extract=_accepted,
     public=True,
 )
@@ -171,7 +169,7 @@ def accept_navigation(view: View, inputs: AcceptNavigation) -> Writes:
     section="3.6",
     phases=IDLE,
     inputs=AcceptSummarizedNavigation,
-    guards=(target_exists, target_is_elsewhere, both_ends_are_entries, branch_is_summarised),
+    guards=(operation_is_new, target_exists, target_is_elsewhere, both_ends_are_entries, branch_is_summarised),
     extract=_accepted_summarized,
     public=True,
 )

@@ -1,14 +1,26 @@
-"""What a published summary holds, generated or supplied by a hook (§2.1, §3.9, §3.10)."""
+"""What a published summary holds, generated or supplied by a hook, and the publication of compactions (§2.1, §3.9)."""
 
 from dataclasses import dataclass
 from functools import reduce
 
 from restartpoint_reference.preparation import file_lists
 from restartpoint_reference.shapes import UNSET, Json, JsonObject, Unset
-from restartpoint_reference.transitions.frame import Inputs, Seen, View, Writes
-from restartpoint_reference.transitions.structural import attempt, preparation
-from restartpoint_reference.vocabulary.entries import InsertUsage, NewUsage
+from restartpoint_reference.transitions.compaction import resumed
+from restartpoint_reference.transitions.frame import (
+    Inputs,
+    NotThis,
+    Seen,
+    View,
+    Writes,
+    control_is_running,
+    set_leaf,
+    transition,
+)
+from restartpoint_reference.transitions.structural import a_request_settled, attempt, no_request_is_open, preparation
+from restartpoint_reference.transitions.terminal import terminal
+from restartpoint_reference.vocabulary.entries import EntryType, InsertEntry, InsertUsage, NewEntry, NewUsage
 from restartpoint_reference.vocabulary.messages import Usage, add_usage, zero_usage
+from restartpoint_reference.vocabulary.registers import CompactionPreparation, Outcome
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,3 +96,78 @@ def attempt_usage(view: View) -> Usage:
     """The usage of the producing attempt: the ledger rows of its requests, summed in their order (§3.10)."""
     rows = [view.state.usage.get(key) for key in attempt(view).usage_ids]
     return reduce(add_usage, (row.usage for row in rows if row is not None), zero_usage())
+
+
+# --- compactions
+
+
+def _published(view: View, id: str, content: JsonObject) -> Writes:
+    """The compaction entry with the tail and the count that were prepared, and the leaf on it (§2.1)."""
+    prepared = preparation(view)
+    if not isinstance(prepared, CompactionPreparation):
+        raise NotThis("what was prepared is no compaction")
+    kept: JsonObject = {"retainedTail": list(prepared.retained_tail), "tokensBefore": prepared.tokens_before}
+    entry = NewEntry(id=id, parent_id=view.leaf, type=EntryType.COMPACTION, payload={**content, **kept})
+    return (InsertEntry(entry=entry), set_leaf(view, id))
+
+
+def _hook_published(view: View, inputs: HookSummary) -> Writes:
+    return (*hook_usage(inputs), *_published(view, inputs.entry_id, hook_content(inputs)))
+
+
+def _generated(view: View, inputs: Summary) -> Writes:
+    return _published(view, attempt(view).context.result_entry_id, generated_content(view, inputs))
+
+
+@transition(
+    "T53",
+    section="3.9",
+    phases=("compact.deciding",),
+    inputs=HookSummary,
+    guards=(control_is_running, hook_usage_is_whole),
+    extract=seen_hook_summary,
+)
+def publish_hook_compaction(view: View, inputs: HookSummary) -> Writes:
+    """The hook supplies the compaction, and the operation ends with it."""
+    publication = _hook_published(view, inputs)
+    return terminal(view, Outcome.COMPLETED, publication=publication, leaf_id=inputs.entry_id)
+
+
+@transition(
+    "T54",
+    section="3.9",
+    phases=("compaction.deciding",),
+    inputs=HookSummary,
+    guards=(control_is_running, hook_usage_is_whole),
+    extract=seen_hook_summary,
+)
+def publish_hook_compaction_in_run(view: View, inputs: HookSummary) -> Writes:
+    """The hook supplies the compaction, and the run continues where it began to compact."""
+    return (*_hook_published(view, inputs), resumed(view))
+
+
+@transition(
+    "T64",
+    section="3.9",
+    phases=("compact.generating",),
+    inputs=Summary,
+    guards=(control_is_running, no_request_is_open, a_request_settled),
+    extract=seen_summary,
+)
+def publish_compaction(view: View, inputs: Summary) -> Writes:
+    """The generated compaction is published, and the operation ends with it."""
+    leaf = attempt(view).context.result_entry_id
+    return terminal(view, Outcome.COMPLETED, publication=_generated(view, inputs), leaf_id=leaf)
+
+
+@transition(
+    "T65",
+    section="3.9",
+    phases=("compaction.generating",),
+    inputs=Summary,
+    guards=(control_is_running, no_request_is_open, a_request_settled),
+    extract=seen_summary,
+)
+def publish_compaction_in_run(view: View, inputs: Summary) -> Writes:
+    """The generated compaction is published, and the run continues where it began to compact."""
+    return (*_generated(view, inputs), resumed(view))

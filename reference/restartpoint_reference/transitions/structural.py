@@ -90,12 +90,13 @@ def attempt(view: View) -> SummaryPending:
 def preparation(view: View) -> Preparation:
     """What the decision and the generator see; written once, never rebuilt (§3.2)."""
     key = f"{view.operation_id}:{view.structural.task_id}"
-    value = view.state.value(Namespace.OP_PREPARATION, key)
-    if not isinstance(value, dict):
+    register = view.state.register(Namespace.OP_PREPARATION, key)
+    if register is None:
         raise NotThis(f"op.preparation/{key} does not exist")
-    record = BranchPreparation if value.get("kind") == "branch_summary" else CompactionPreparation
     try:
-        return record.from_json(value)
+        if isinstance(view.operation_state, NavigationState):
+            return register.read(BranchPreparation.from_json)
+        return register.read(CompactionPreparation.from_json)
     except Refused as refused:
         raise NotThis(f"op.preparation/{key}: {refused}") from None
 

@@ -13,6 +13,7 @@ from restartpoint_reference.transitions import (
     failure,
     generation,
     navigation,
+    publication,
     queues,
     session,
     settlement,
@@ -23,8 +24,8 @@ from restartpoint_reference.transitions import (
 from restartpoint_reference.transitions.frame import ANY, Transition
 
 _ROOMS: Final = (
-    acceptance, checkpoint, generation, settlement, tools, deferred, compaction, navigation, structural, attempts,
-    failure, terminal, queues, session,
+    acceptance, checkpoint, generation, settlement, tools, deferred, compaction, publication, navigation,
+    structural, attempts, failure, terminal, queues, session,
 )  # fmt: skip
 
 
