@@ -9,6 +9,7 @@ from restartpoint_reference import ALIKE, TRANSITIONS, Commit, Explained, Json, 
 from restartpoint_reference.transitions.frame import NotThis, Seen, View
 from tests.reference.walk import Step
 from tests.reference.walks import FREE, SCENARIOS
+from tests.reference.walks.sessions import REARRANGED
 
 
 def leaves(value: Json, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
@@ -104,7 +105,8 @@ def test_a_dropped_a_swapped_and_a_doubled_write_are_seen(step: Step) -> None:
     passed = [answer for altered in edited if isinstance(answer := explain(step.before, altered), Explained)]
     reports_usage = any(write.to_json()["kind"] == "usage" for write in step.commit.writes)
     may_lose_it = reports_usage and step.commit.name in ("settle_tool", "complete_batch")
-    assert [answer.name for answer in passed] == ([step.commit.name] if may_lose_it else [])
+    found = [answer.name for answer in passed if answer.name not in REARRANGED.get(step.commit.name, ())]
+    assert found == ([step.commit.name] if may_lose_it else [])
 
 
 @pytest.mark.parametrize("step", ALL_STEPS, ids=lambda step: step.commit.name)

@@ -12,6 +12,8 @@ from tests.reference.walk import Step, Walk, uid, user
 from tests.reference.walks import SCENARIOS
 from tests.reference.walks.runs import accepted, opened, queues_and_facts
 
+BEGINNINGS = ("create_session", "create_lane", "ensure_strand", "fork_into", "import_v3")
+"""The commits that give a lane its first leaf."""
 FIRST, SECOND, THIRD = uid(300, 1), uid(300, 2), uid(300, 3)
 
 
@@ -40,7 +42,7 @@ def test_a_leaf_moves_only_onto_an_entry_of_the_same_commit(scenario: Callable[[
         for write in step.commit.writes:
             if isinstance(write, SetRegister) and write.namespace is Namespace.LANE_LEAF:
                 inserted = [one.entry.id for one in step.commit.writes if isinstance(one, InsertEntry)]
-                if step.commit.name in ("create_session", "create_lane"):
+                if step.commit.name in BEGINNINGS:
                     assert step.before.register(Namespace.LANE_LEAF, write.key) is None
                 else:
                     assert write.value == inserted[-1], step.commit.name

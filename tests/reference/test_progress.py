@@ -14,7 +14,10 @@ from restartpoint_reference.vocabulary.states import RetryPolicy
 from tests.reference.walk import Step, Walk, as_elements, uid
 from tests.reference.walks import SCENARIOS, deferred, inbox, runs
 
-RECOVERIES = frozenset({"recover_assistant", "recover_exhausted_assistant", "interrupt_tool", "replace_unknown_poll"})
+RECOVERIES = frozenset({
+    "recover_assistant", "recover_exhausted_assistant", "interrupt_tool", "replace_unknown_poll",
+    "interrupt_cancelled_tool", "recover_summary", "recover_exhausted_summary",
+})  # fmt: skip
 INTENT = IntendAssistant(
     response_entry_id=runs.R2, usage_id=runs.U2, intended_output_limit=runs.LIMIT, context_window=8000
 )

@@ -23,7 +23,10 @@ from restartpoint_reference.vocabulary.registers import LaneConfiguration, LaneS
 
 MAIN = "main"
 FACTS = (Namespace.FACT_NAME, Namespace.FACT_LABEL, Namespace.FACT_CUSTOM)
-_IDLE_LANE = LaneState(current_operation_id=None, pending_next_run=())
+RESERVED_FACTS = "session/"
+"""How the keys of custom facts begin that no application sets (decision A6)."""
+SESSION_ID = "session/id"
+IDLE_LANE = LaneState(current_operation_id=None, pending_next_run=())
 
 
 def lane_is_main(view: View, _: Inputs) -> str | None:
@@ -48,7 +51,7 @@ def session_is_new(view: View, _: Inputs) -> str | None:
 )
 def create_session(view: View, _: Nothing) -> Writes:
     """A session starts with main at the root, idle and without a configuration."""
-    return (set_leaf(view, None), set_lane_state(view, _IDLE_LANE))
+    return (set_leaf(view, None), set_lane_state(view, IDLE_LANE))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,8 +112,18 @@ def _created(_: View, seen: Seen) -> CreateLane:
 
 def lane_name_is_legal(view: View, _: Inputs) -> str | None:
     """1 to 256 characters without control characters (decision ST-2.3-14)."""
-    legal = 1 <= len(view.lane) <= 256 and all(ord(letter) >= 32 for letter in view.lane)
-    return None if legal else f"{view.lane!r} is no lane name"
+    return None if is_lane_name(view.lane) else f"{view.lane!r} is no lane name"
+
+
+def is_lane_name(name: str) -> bool:
+    """Whether a lane may be called so (decision ST-2.3-14)."""
+    return 1 <= len(name) <= 256 and all(ord(letter) >= 32 for letter in name)
+
+
+def session_exists(view: View, _: Inputs) -> str | None:
+    """Lanes are added to a session, which always has main (§2.3)."""
+    known = view.state.register(Namespace.LANE_STATE, MAIN) is not None
+    return None if known else "there is no session yet"
 
 
 def anchor_exists(view: View, inputs: CreateLane) -> str | None:
@@ -124,7 +137,7 @@ def anchor_exists(view: View, inputs: CreateLane) -> str | None:
     section="2.3",
     phases=NO_LANE,
     inputs=CreateLane,
-    guards=(lane_name_is_legal, anchor_exists),
+    guards=(session_exists, lane_name_is_legal, anchor_exists),
     extract=_created,
     public=True,
 )
@@ -133,8 +146,32 @@ def create_lane(view: View, inputs: CreateLane) -> Writes:
     return (
         _set_configuration(view, inputs.configuration),
         set_leaf(view, inputs.anchor),
-        set_lane_state(view, _IDLE_LANE),
+        set_lane_state(view, IDLE_LANE),
     )
+
+
+def lane_has_no_register(view: View, _: Inputs) -> str | None:
+    """All three registers of the lane are absent, which the commit also expects (decisions A3, A4)."""
+    spaces = (Namespace.LANE_LEAF, Namespace.LANE_CONFIG, Namespace.LANE_STATE)
+    held = [space.value for space in spaces if view.state.register(space, view.lane) is not None]
+    return f"{', '.join(held)} of {view.lane} exist" if held else None
+
+
+@transition(
+    "S10",
+    section="2.3",
+    phases=NO_LANE,
+    inputs=Configuration,
+    guards=(lane_name_is_legal, lane_has_no_register),
+    extract=_configuration,
+    public=True,
+)
+def ensure_strand(view: View, inputs: Configuration) -> Writes:
+    """A strand is seeded before anything runs: at the root, configured, idle.
+
+    A main that lacks only its configuration gets that alone, which is ``seed_main`` (decision A4).
+    """
+    return (set_leaf(view, None), _set_configuration(view, inputs.configuration), set_lane_state(view, IDLE_LANE))
 
 
 @transition(
@@ -152,20 +189,18 @@ def configure_lane(view: View, inputs: Configuration) -> Writes:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SetFact(Inputs):
-    """A fact's address and its value; JSON null is a value."""
-
-    namespace: Namespace
-    key: str
-    value: Json
-
-
-@dataclass(frozen=True, kw_only=True)
 class FactAddress(Inputs):
     """A fact's address."""
 
     namespace: Namespace
     key: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class SetFact(FactAddress):
+    """With the address, the value; JSON null is a value."""
+
+    value: Json
 
 
 def fact_is_well_formed(_: View, inputs: SetFact) -> str | None:
@@ -175,6 +210,12 @@ def fact_is_well_formed(_: View, inputs: SetFact) -> str | None:
     if inputs.namespace is not Namespace.FACT_CUSTOM and not isinstance(inputs.value, str):
         return "names and labels are text"
     return "the session name has the empty key" if inputs.namespace is Namespace.FACT_NAME and inputs.key else None
+
+
+def key_is_not_reserved(_: View, inputs: FactAddress) -> str | None:
+    """Keys that begin ``session/`` belong to the session itself (decision A6)."""
+    reserved = inputs.namespace is Namespace.FACT_CUSTOM and inputs.key.startswith(RESERVED_FACTS)
+    return f"{inputs.key} is reserved" if reserved else None
 
 
 def label_target_exists(view: View, inputs: SetFact) -> str | None:
@@ -196,7 +237,7 @@ def _set_fact(_: View, seen: Seen) -> SetFact:
     section="2.4",
     phases=ANY,
     inputs=SetFact,
-    guards=(fact_is_well_formed, label_target_exists),
+    guards=(fact_is_well_formed, key_is_not_reserved, label_target_exists),
     extract=_set_fact,
     takes_lane=False,
     public=True,
@@ -226,7 +267,7 @@ def _deleted_fact(_: View, seen: Seen) -> FactAddress:
     section="2.4",
     phases=ANY,
     inputs=FactAddress,
-    guards=(fact_exists,),
+    guards=(fact_exists, key_is_not_reserved),
     extract=_deleted_fact,
     takes_lane=False,
     public=True,
@@ -266,3 +307,40 @@ def record_usage(_: View, inputs: RecordUsage) -> Writes:
     """The caller adjusts the ledger."""
     row = NewUsage(id=inputs.id, entry_id=inputs.entry_id, adjustment=True, usage=inputs.usage, details=inputs.details)
     return (InsertUsage(row=row),)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SessionId(Inputs):
+    """The canonical id: minted, or reserved by the repository that created the session (decision A9)."""
+
+    id: str
+
+
+def _identified(_: View, seen: Seen) -> SessionId:
+    write = seen.set(Namespace.FACT_CUSTOM)
+    if write.key != SESSION_ID or not isinstance(write.value, str):
+        raise NotThis("no session id is set")
+    return SessionId(id=write.value)
+
+
+def session_has_no_id(view: View, inputs: SessionId) -> str | None:
+    """An id is set once and never overwritten, which the commit also expects (decisions A3, A9)."""
+    if not inputs.id:
+        return "an id is not empty"
+    known = view.state.register(Namespace.FACT_CUSTOM, SESSION_ID) is not None
+    return "the session has its id" if known else None
+
+
+@transition(
+    "S11",
+    section="2.4",
+    phases=ANY,
+    inputs=SessionId,
+    guards=(session_has_no_id,),
+    extract=_identified,
+    takes_lane=False,
+    public=True,
+)
+def ensure_id(_: View, inputs: SessionId) -> Writes:
+    """A session that has no id of its own gets one."""
+    return (SetRegister(namespace=Namespace.FACT_CUSTOM, key=SESSION_ID, value=inputs.id),)

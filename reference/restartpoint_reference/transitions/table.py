@@ -9,6 +9,7 @@ from restartpoint_reference.transitions import (
     attempts,
     checkpoint,
     compaction,
+    copies,
     deferred,
     failure,
     generation,
@@ -21,11 +22,11 @@ from restartpoint_reference.transitions import (
     terminal,
     tools,
 )
-from restartpoint_reference.transitions.frame import ANY, Transition
+from restartpoint_reference.transitions.frame import ANY, NO_LANE, Transition
 
 _ROOMS: Final = (
     acceptance, checkpoint, generation, settlement, tools, deferred, compaction, publication, navigation,
-    structural, attempts, failure, terminal, queues, session,
+    structural, attempts, failure, terminal, queues, session, copies,
 )  # fmt: skip
 
 
@@ -44,9 +45,12 @@ TRANSITIONS: Final[Mapping[str, Transition]] = MappingProxyType({found.name: fou
 """Every transition by name, in the order of the table."""
 
 FROM_PHASE: Final[Mapping[str, tuple[Transition, ...]]] = MappingProxyType(
-    {phase: tuple(found for found in ALL if found.takes_lane and phase in found.phases) for phase in ANY}
+    {
+        phase: tuple(found for found in ALL if phase in found.phases and (found.takes_lane or found.phases == NO_LANE))
+        for phase in ANY
+    }
 )
-"""Per phase of a lane, the transitions on its line that start there."""
+"""Per phase of a lane, the transitions on its line that start there; without one, those that make a session as well."""
 
 WITHOUT_LANE: Final[tuple[Transition, ...]] = tuple(found for found in ALL if not found.takes_lane)
 """The commits of the session as a whole."""

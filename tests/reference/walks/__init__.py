@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import Final
 
 from tests.reference.walk import Walk
-from tests.reference.walks import compaction, deferred, inbox, navigation, runs
+from tests.reference.walks import compaction, deferred, inbox, navigation, runs, sessions
 
-_ROOMS: Final = (runs, deferred, inbox, compaction, navigation)
+_ROOMS: Final = (runs, deferred, inbox, compaction, navigation, sessions)
 
 SCENARIOS: Final[tuple[Callable[[], Walk], ...]] = tuple(scenario for room in _ROOMS for scenario in room.SCENARIOS)
 
