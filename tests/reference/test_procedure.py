@@ -24,8 +24,8 @@ from tests.reference.walks import SCENARIOS, runs
 from tests.reference.walks.runs import RUN
 
 RECOVERIES = frozenset({
-    "recover_assistant", "recover_exhausted_assistant", "interrupt_tool", "replace_unknown_poll", "recover_summary",
-    "recover_exhausted_summary",
+    "recover_assistant", "recover_exhausted_assistant", "interrupt_tool", "replace_unknown_poll", "cancel_assistant",
+    "interrupt_cancelled_tool", "recover_summary", "recover_exhausted_summary",
 })  # fmt: skip
 
 

@@ -191,12 +191,34 @@ def recover_assistant(view: View, _: Nothing) -> Writes:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SyntheticFailure(Inputs):
+class SyntheticResponse(Inputs):
     """The words, the API name and the time of a response that nobody received; the rest of it is prescribed."""
 
     api: str
     timestamp: int
     reason: str
+
+
+def synthetic_response(view: View, inputs: SyntheticResponse, stop_reason: StopReason) -> Message:
+    """The response that settles a request of unknown outcome: no content, no usage, the captured model (AMB-46)."""
+    model = view.pending.context.configuration.model
+    return {
+        "role": "assistant",
+        "content": [],
+        "api": inputs.api,
+        "provider": model.provider,
+        "model": model.model_id,
+        "usage": zero_usage(),
+        "stopReason": stop_reason.value,
+        "errorMessage": inputs.reason,
+        "timestamp": inputs.timestamp,
+    }
+
+
+@dataclass(frozen=True, kw_only=True)
+class SyntheticFailure(SyntheticResponse):
+    """The same, and the words of the operation's error."""
+
     error_message: str
     error_details: Json | Unset = UNSET
 
@@ -216,7 +238,7 @@ def _synthetic(_: View, seen: Seen) -> SyntheticFailure:
     raise NotThis("no unknown outcome is settled")
 
 
-def reason_is_given(_: View, inputs: SyntheticFailure) -> str | None:
+def reason_is_given(_: View, inputs: SyntheticResponse) -> str | None:
     """A synthetic response says why in its errorMessage (decision AMB-46)."""
     return None if inputs.reason else "a synthetic response says why"
 
@@ -231,18 +253,7 @@ def reason_is_given(_: View, inputs: SyntheticFailure) -> str | None:
 )
 def recover_exhausted_assistant(view: View, inputs: SyntheticFailure) -> Writes:
     """The outcome of the last admitted request is unknown: a synthetic error settles it and the run fails."""
-    model = view.pending.context.configuration.model
-    response: Message = {
-        "role": "assistant",
-        "content": [],
-        "api": inputs.api,
-        "provider": model.provider,
-        "model": model.model_id,
-        "usage": zero_usage(),
-        "stopReason": StopReason.ERROR.value,
-        "errorMessage": inputs.reason,
-        "timestamp": inputs.timestamp,
-    }
     error = OperationError(code=ErrorCode.UNKNOWN_OUTCOME, message=inputs.error_message, details=inputs.error_details)
     provenance = ResponseProvenance(entry_id=view.pending.response_entry_id)
+    response = synthetic_response(view, inputs, StopReason.ERROR)
     return settlement(view, response, FailureDrain(error=error, provenance=provenance))

@@ -7,11 +7,14 @@ from typing import Final
 from restartpoint_reference.transitions import (
     acceptance,
     attempts,
+    cancellation,
+    cancelled_tools,
     checkpoint,
     compaction,
     copies,
     deferred,
     failure,
+    finalization,
     generation,
     navigation,
     publication,
@@ -26,7 +29,7 @@ from restartpoint_reference.transitions.frame import ANY, NO_LANE, Transition
 
 _ROOMS: Final = (
     acceptance, checkpoint, generation, settlement, tools, deferred, compaction, publication, navigation,
-    structural, attempts, failure, terminal, queues, session, copies,
+    structural, attempts, failure, cancellation, cancelled_tools, terminal, finalization, queues, session, copies,
 )  # fmt: skip
 
 
@@ -59,12 +62,27 @@ NO_COMMIT: Final[Mapping[str, str]] = MappingProxyType(
     {
         "T08": "no compaction is due at this boundary, or it was checked before: the next step is taken (§3.12)",
         "T37": "an orphaned call that is safe by its stored and current declaration runs again, unwritten (§4.5)",
+        "T85": "a later abort of an open operation answers what the first one drained (§4.6)",
         "T88": "an activation without an unused poll permit leaves a deferred run suspended as it is (§4.5)",
+        "T89": "a task whose operation has ended writes nothing and resolves from the lane's last result (§4.9)",
         "T90": "a tree write beside a compaction or navigation waits for its end, and is then admitted anew (§3.11)",
     }
 )
 """The modelled rows of the table that make no commit."""
 
-ALIKE: Final[Mapping[frozenset[str], str]] = MappingProxyType({})
+_IMITATED: Final = (
+    "finish_run", "finish_terminated_tools", "finish_failed", "finish_aborted_run", "finish_aborted_deferred",
+    "finish_aborted_compaction_in_run", "finish_aborted_structural", "decline_structural", "fail_structural",
+    "recover_exhausted_summary",
+)  # fmt: skip
+
+ALIKE: Final[Mapping[frozenset[str], str]] = MappingProxyType(
+    {
+        frozenset(
+            {"finalize_externally", name}
+        ): "from outside, an operation may be ended as it would have ended (§4.9)"
+        for name in _IMITATED
+    }
+)
 """Pairs of transitions that can make the very same writes from the same state, with the reason; explanation names the
 first of them in the table."""

@@ -1,5 +1,6 @@
 """Tool calls: intent, results in source order, the end of a batch, and interrupted calls (§3.8, §4.5)."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -20,6 +21,7 @@ from restartpoint_reference.transitions.frame import (
 from restartpoint_reference.vocabulary.entries import InsertUsage, Namespace, NewUsage, SetRegister
 from restartpoint_reference.vocabulary.messages import StopReason, role, source_calls, stop_reason, text_blocks
 from restartpoint_reference.vocabulary.states import (
+    CancelRequested,
     Checkpoint,
     CompletedCall,
     MayFinish,
@@ -36,6 +38,9 @@ from restartpoint_reference.vocabulary.states import (
 
 INTERRUPTED: Final = "This tool call was interrupted"
 """How a synthetic interrupted result begins: nothing else in the commit tells it from a tool's own error."""
+
+NOT_EXECUTED: Final = "This tool call was not executed"
+"""How a synthetic aborted result begins, for the same reason."""
 
 
 def step_id(batch: ToolBatch) -> str:
@@ -150,7 +155,8 @@ class ToolResult(Inputs):
     usage: JsonObject | Unset = UNSET
 
 
-def _result(_: View, seen: Seen) -> ToolResult:
+def tool_result(_: View, seen: Seen) -> ToolResult:
+    """The inputs of any settlement of a call."""
     entry = seen.first_entry()
     row = seen.usage[0] if seen.usage else None
     return ToolResult(
@@ -181,15 +187,21 @@ def usage_is_whole(_: View, inputs: ToolResult) -> str | None:
 def kind_of_settlement(view: View, inputs: ToolResult) -> str:
     """Which way the next call settles: the name of the transition that it would be in mid-batch.
 
-    A pending call's error that begins with the agreed words, reports no usage and ends nothing is the synthetic one.
+    A pending call's error that begins with agreed words, reports no usage and ends nothing is a synthetic one.
     """
+    words = text_blocks(inputs.message) if _is_plain_error(inputs) else ""
+    cancelled = isinstance(view.run.control, CancelRequested)
     match next_to_settle(view.batch):
+        case PlannedCall() if cancelled:
+            return "cancel_planned_tool"
         case PlannedCall():
             return "refuse_truncated_tool" if is_truncated(view) else "refuse_tool"
-        case _ if not _is_plain_error(inputs) or not text_blocks(inputs.message).startswith(INTERRUPTED):
-            return "settle_tool"
+        case _ if words.startswith(INTERRUPTED):
+            return "interrupt_cancelled_tool" if cancelled else "interrupt_tool"
+        case _ if cancelled:
+            return "cancel_refused_tool" if words.startswith(NOT_EXECUTED) else "settle_cancelled_tool"
         case _:
-            return "interrupt_tool"
+            return "settle_tool"
 
 
 def _is_plain_error(inputs: ToolResult) -> bool:
@@ -197,10 +209,12 @@ def _is_plain_error(inputs: ToolResult) -> bool:
 
 
 def result_fits_the_call(view: View, inputs: ToolResult) -> str | None:
-    """A call that never ran gets an error and no usage; only an intentional block may end the run (§3.8)."""
+    """A call that never ran gets an error and no usage; only an intentional block may end the run (§3.8, §4.6)."""
     match kind_of_settlement(view, inputs):
         case "settle_tool":
             return None
+        case "settle_cancelled_tool":
+            return "a cancelled run is not ended by a tool" if inputs.terminate else None
         case "refuse_tool":
             if inputs.message.get("isError") is not True or inputs.usage is not UNSET:
                 return "a refused call gets an error result without usage"
@@ -209,7 +223,8 @@ def result_fits_the_call(view: View, inputs: ToolResult) -> str | None:
     return None
 
 
-def _batch_after(view: View, inputs: ToolResult) -> ToolBatch:
+def batch_after(view: View, inputs: ToolResult) -> ToolBatch:
+    """The batch with the next call completed."""
     call = next_to_settle(view.batch)
     done = CompletedCall(
         source_index=call.source_index, result_entry_id=call.result_entry_id, terminate=inputs.terminate
@@ -222,11 +237,12 @@ def _is_last(view: View) -> bool:
 
 
 def _all_terminate(view: View, inputs: ToolResult) -> bool:
-    calls = _batch_after(view, inputs).calls
+    calls = batch_after(view, inputs).calls
     return all(isinstance(call, CompletedCall) and call.terminate for call in calls)
 
 
-def _settled(view: View, inputs: ToolResult, phase: RunPhase, *deleted: str) -> Writes:
+def settled_call(view: View, inputs: ToolResult, phase: RunPhase, *deleted: str) -> Writes:
+    """The writes of every settlement of a call: its result, reported usage, and the next state (§3.8)."""
     result_id = next_to_settle(view.batch).result_entry_id
     usage: Writes = ()
     if inputs.usage is not UNSET and inputs.usage_id is not UNSET:
@@ -251,28 +267,14 @@ def call_is_last(view: View, _: Inputs) -> str | None:
     return None if _is_last(view) else "calls remain open"
 
 
-def settles_as_settle_tool(view: View, inputs: ToolResult) -> str | None:
-    """The call ran, and this is its own result."""
-    kind = kind_of_settlement(view, inputs)
-    return None if kind == "settle_tool" else f"the call settles by {kind}"
+def settles_as(name: str) -> Callable[[View, ToolResult], str | None]:
+    """The guard that the next call settles in this way, by its status, the control and the result (§3.8, §4.6)."""
 
+    def call_settles_so(view: View, inputs: ToolResult) -> str | None:
+        kind = kind_of_settlement(view, inputs)
+        return None if kind == name else f"the call settles by {kind}"
 
-def settles_as_refuse_tool(view: View, inputs: ToolResult) -> str | None:
-    """The call was never cleared."""
-    kind = kind_of_settlement(view, inputs)
-    return None if kind == "refuse_tool" else f"the call settles by {kind}"
-
-
-def settles_as_refuse_truncated_tool(view: View, inputs: ToolResult) -> str | None:
-    """The call's response was cut at its limit."""
-    kind = kind_of_settlement(view, inputs)
-    return None if kind == "refuse_truncated_tool" else f"the call settles by {kind}"
-
-
-def settles_as_interrupt_tool(view: View, inputs: ToolResult) -> str | None:
-    """The call may have run, and its continuation is lost."""
-    kind = kind_of_settlement(view, inputs)
-    return None if kind == "interrupt_tool" else f"the call settles by {kind}"
+    return call_settles_so
 
 
 def every_result_terminates(view: View, inputs: ToolResult) -> str | None:
@@ -285,7 +287,8 @@ def some_result_continues(view: View, inputs: ToolResult) -> str | None:
     return "every result asks to end the run" if _all_terminate(view, inputs) else None
 
 
-_RESULT = (control_is_running, result_answers_the_call, usage_is_whole, result_fits_the_call)
+RESULT: Final = (result_answers_the_call, usage_is_whole, result_fits_the_call)
+"""What is asked of every result."""
 
 
 @transition(
@@ -293,12 +296,12 @@ _RESULT = (control_is_running, result_answers_the_call, usage_is_whole, result_f
     section="3.8",
     phases=("tools",),
     inputs=ToolResult,
-    guards=(*_RESULT, settles_as_settle_tool, more_calls_are_open),
-    extract=_result,
+    guards=(control_is_running, *RESULT, settles_as("settle_tool"), more_calls_are_open),
+    extract=tool_result,
 )
 def settle_tool(view: View, inputs: ToolResult) -> Writes:
     """A call that ran settles with its result, reported usage, and next state."""
-    return _settled(view, inputs, ToolsPhase(batch=_batch_after(view, inputs)))
+    return settled_call(view, inputs, ToolsPhase(batch=batch_after(view, inputs)))
 
 
 @transition(
@@ -306,12 +309,12 @@ def settle_tool(view: View, inputs: ToolResult) -> Writes:
     section="3.8",
     phases=("tools",),
     inputs=ToolResult,
-    guards=(*_RESULT, settles_as_refuse_tool, more_calls_are_open),
-    extract=_result,
+    guards=(control_is_running, *RESULT, settles_as("refuse_tool"), more_calls_are_open),
+    extract=tool_result,
 )
 def refuse_tool(view: View, inputs: ToolResult) -> Writes:
     """A call that may not run, unknown, invalid or blocked, gets an error result at its source position."""
-    return _settled(view, inputs, ToolsPhase(batch=_batch_after(view, inputs)))
+    return settled_call(view, inputs, ToolsPhase(batch=batch_after(view, inputs)))
 
 
 @transition(
@@ -319,12 +322,12 @@ def refuse_tool(view: View, inputs: ToolResult) -> Writes:
     section="3.7, 3.8",
     phases=("tools",),
     inputs=ToolResult,
-    guards=(*_RESULT, settles_as_refuse_truncated_tool, more_calls_are_open),
-    extract=_result,
+    guards=(control_is_running, *RESULT, settles_as("refuse_truncated_tool"), more_calls_are_open),
+    extract=tool_result,
 )
 def refuse_truncated_tool(view: View, inputs: ToolResult) -> Writes:
     """A call of a response that was cut at its limit gets an error result that explains it."""
-    return _settled(view, inputs, ToolsPhase(batch=_batch_after(view, inputs)))
+    return settled_call(view, inputs, ToolsPhase(batch=batch_after(view, inputs)))
 
 
 @transition(
@@ -332,12 +335,12 @@ def refuse_truncated_tool(view: View, inputs: ToolResult) -> Writes:
     section="4.5",
     phases=("tools",),
     inputs=ToolResult,
-    guards=(*_RESULT, settles_as_interrupt_tool, more_calls_are_open),
-    extract=_result,
+    guards=(control_is_running, *RESULT, settles_as("interrupt_tool"), more_calls_are_open),
+    extract=tool_result,
 )
 def interrupt_tool(view: View, inputs: ToolResult) -> Writes:
     """A call whose outcome is unknown, and that may not run again, gets a synthetic interrupted result."""
-    return _settled(view, inputs, ToolsPhase(batch=_batch_after(view, inputs)))
+    return settled_call(view, inputs, ToolsPhase(batch=batch_after(view, inputs)))
 
 
 @transition(
@@ -345,15 +348,15 @@ def interrupt_tool(view: View, inputs: ToolResult) -> Writes:
     section="3.8",
     phases=("tools",),
     inputs=ToolResult,
-    guards=(*_RESULT, call_is_last, every_result_terminates),
-    extract=_result,
+    guards=(control_is_running, *RESULT, call_is_last, every_result_terminates),
+    extract=tool_result,
     detail=kind_of_settlement,
 )
 def complete_terminating_batch(view: View, inputs: ToolResult) -> Writes:
     """The last result settles and all ask to end the run: it may finish without another turn."""
     result_id = next_to_settle(view.batch).result_entry_id
     phase = Checkpoint(continuation=MayFinish(include_final_assistant=False), trigger_entry_id=result_id)
-    return _settled(view, inputs, phase, *tool_args_keys(view))
+    return settled_call(view, inputs, phase, *tool_args_keys(view))
 
 
 @transition(
@@ -361,12 +364,12 @@ def complete_terminating_batch(view: View, inputs: ToolResult) -> Writes:
     section="3.8",
     phases=("tools",),
     inputs=ToolResult,
-    guards=(*_RESULT, call_is_last, some_result_continues),
-    extract=_result,
+    guards=(*RESULT, call_is_last, some_result_continues),
+    extract=tool_result,
     detail=kind_of_settlement,
 )
 def complete_batch(view: View, inputs: ToolResult) -> Writes:
-    """The last result settles: the results go to the model, which owes a turn."""
+    """The last result settles: the results go to the model, which owes a turn unless the run is cancelled."""
     result_id = next_to_settle(view.batch).result_entry_id
     phase = Checkpoint(continuation=NeedAssistant(overflow_recovery_used=False), trigger_entry_id=result_id)
-    return _settled(view, inputs, phase, *tool_args_keys(view))
+    return settled_call(view, inputs, phase, *tool_args_keys(view))

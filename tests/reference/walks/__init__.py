@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import Final
 
 from tests.reference.walk import Walk
-from tests.reference.walks import compaction, deferred, inbox, navigation, runs, sessions
+from tests.reference.walks import abort, compaction, deferred, inbox, navigation, runs, sessions
 
-_ROOMS: Final = (runs, deferred, inbox, compaction, navigation, sessions)
+_ROOMS: Final = (runs, deferred, inbox, compaction, navigation, abort, sessions)
 
 SCENARIOS: Final[tuple[Callable[[], Walk], ...]] = tuple(scenario for room in _ROOMS for scenario in room.SCENARIOS)
 
