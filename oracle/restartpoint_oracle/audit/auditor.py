@@ -55,7 +55,7 @@ class Auditor:
         """Hold the state so far to what is true of every state, and judge commits from ``next_seq`` on from there."""
         state = self._standing.state
         state = replace(state, next_seq=max(state.next_seq, next_seq))
-        self._standing = Standing.of(state, restarts_are_seen=self._standing.progress.restarts_are_seen)
+        self._standing = Standing.of(state, restarts_are_seen=self._standing.restarts_are_seen)
         self._check(line)
 
     def _check(self, line: int | None) -> None:
@@ -126,10 +126,9 @@ class Auditor:
             unreadable=unreadable,
         )
 
-    def begins_with(self, elements: Json, name: str) -> bool:
-        """Whether these elements are that transition from nothing."""
-        verdict = judge(Standing.of(State.empty()), SeenCommit(elements=elements))
-        return verdict.explained is not None and verdict.explained.name == name
+    def begins_with(self, elements: Json) -> bool:
+        """Whether a transition of the model makes these elements from nothing."""
+        return judge(Standing.of(State.empty()), SeenCommit(elements=elements)).explained is not None
 
 
 def _named(verdict: Verdict, number: int, line: int) -> NamedCommit:

@@ -7,6 +7,7 @@ commit that no transition makes is found once, and judging goes on from the stat
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Final
 
 from restartpoint_oracle.audit.findings import Finding, Kind
 from restartpoint_oracle.audit.restoring import restore_problems
@@ -25,9 +26,15 @@ from restartpoint_reference import (
     explain,
     invariants,
 )
+from restartpoint_reference.explain import lane_of
 from restartpoint_reference.progress import Misstep, Progress
+from restartpoint_reference.transitions.frame import NotThis
 
 __all__ = ["SeenCommit", "Standing", "Verdict", "judge", "judge_state"]
+
+
+# What the model raises where a state is damaged beyond what a procedure reads; its invariants tell such a state apart.
+_UNREADABLE: Final = (NotThis, ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,10 +49,15 @@ class SeenCommit:
 
 @dataclass(frozen=True, kw_only=True)
 class Standing:
-    """What is known of a session between two commits. ``broken`` are the invariants that were found broken already."""
+    """What is known of a session between two commits.
+
+    ``broken`` are the invariants that were found broken already. ``progress`` is None where the state is so damaged
+    that it does not say what comes next.
+    """
 
     state: State
-    progress: Progress
+    restarts_are_seen: bool
+    progress: Progress | None
     broken: frozenset[str] = frozenset()
 
     @classmethod
@@ -55,22 +67,36 @@ class Standing:
         Unless ``restarts_are_seen``, each effect may have lost its process at any time, since no file of a session says
         who wrote it: then the steps of a live process and those of a recovery are both legal.
         """
-        return cls(state=state, progress=Progress.of(state, restarts_are_seen=restarts_are_seen))
+        progress = _progress(state, restarts_are_seen=restarts_are_seen)
+        return cls(state=state, restarts_are_seen=restarts_are_seen, progress=progress)
 
     def restarted(self) -> Standing:
         """After the process that made the commits so far is gone, and another one owns the session (§4.5)."""
-        return replace(self, progress=self.progress.attached(self.state))
-
-    def _anew(self, state: State) -> Progress:
-        return Progress.of(state, restarts_are_seen=self.progress.restarts_are_seen)
+        return replace(self, progress=_progress(self.state, restarts_are_seen=self.restarts_are_seen))
 
     def after(self, state: State, explained: Explained | None) -> tuple[Standing, tuple[Finding, ...]]:
-        """At the state after a commit, and whether it was that transition's turn; what cannot be told counts as new."""
-        moved = self._anew(state) if explained is None else self.progress.after(explained, state)
-        if not isinstance(moved, Misstep):
+        """At the state after a commit, and whether it was that transition's turn; after none, whatever is due is."""
+        moved = None if explained is None or self.progress is None else _moved(self.progress, explained, state)
+        if isinstance(moved, Progress):
             return replace(self, state=state, progress=moved), ()
-        finding = Finding(kind=Kind.PROCEDURE, section=moved.section, differences=(moved.reason,))
-        return replace(self, state=state, progress=self._anew(state)), (finding,)
+        anew = replace(self, state=state, progress=_progress(state, restarts_are_seen=self.restarts_are_seen))
+        if moved is None:
+            return anew, ()
+        return anew, (Finding(kind=Kind.PROCEDURE, section=moved.section, differences=(moved.reason,)),)
+
+
+def _progress(state: State, *, restarts_are_seen: bool) -> Progress | None:
+    try:
+        return Progress.of(state, restarts_are_seen=restarts_are_seen)
+    except _UNREADABLE:
+        return None
+
+
+def _moved(progress: Progress, explained: Explained, state: State) -> Progress | Misstep | None:
+    try:
+        return progress.after(explained, state)
+    except _UNREADABLE:
+        return None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,7 +116,7 @@ def judge(before: Standing, commit: SeenCommit) -> Verdict:
     except Refused as refused:
         unread = Finding(kind=Kind.UNEXPLAINED, section="1.4", differences=(f"writes{refused}",))
         return Verdict(explained=None, seqs=(), findings=(unread,), after=None)
-    answer = explain(before.state, observed, observed.timestamp)
+    answer = _explained(before.state, observed)
     explained = answer if isinstance(answer, Explained) else None
     findings = list(_claims(answer, commit) if isinstance(answer, Explained) else _unexplained(answer))
     timestamp = 0 if observed.timestamp is UNSET else observed.timestamp
@@ -105,6 +131,15 @@ def judge(before: Standing, commit: SeenCommit) -> Verdict:
     standing, broken = _held(moved, invariants.check_commit(state, delta))
     findings.extend((*missteps, *broken))
     return Verdict(explained=explained, seqs=observed.seqs, findings=_named(findings, explained), after=standing)
+
+
+def _explained(state: State, observed: Observed) -> Explained | Unexplained:
+    """The model's answer. To describe a commit that a guard forbids, it may have to build what cannot be built."""
+    try:
+        return explain(state, observed, observed.timestamp)
+    except _UNREADABLE as error:
+        reason = f"the nearest transition cannot be built from it: {type(error).__name__}: {error}"
+        return Unexplained(nearest=None, section="3", lane=lane_of(state, observed.writes), differences=(reason,))
 
 
 def judge_state(standing: Standing) -> tuple[Standing, tuple[Finding, ...]]:

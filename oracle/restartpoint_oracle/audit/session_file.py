@@ -1,8 +1,9 @@
 """A JSONL session, line by line (§1.7): commits, after the rows that a rewritten file or a fork starts from.
 
 A header with ``nextSeq`` says that the file was rewritten: what is numbered below are current rows. A file whose header
-names a parent session may begin with one line of copied rows. A file that says neither and begins with a line of one
-write was rewritten by somebody who kept the highest row: its rows end before the first line that cannot be one.
+names a parent session may begin with one line of copied rows that no transition makes. A file that says neither and
+begins with a line of one write was rewritten by somebody who kept the highest row: its rows end before the first line
+that cannot be one.
 """
 
 from __future__ import annotations
@@ -99,7 +100,7 @@ class _Rows:
         if self._mark is not None:
             taken = _first_seq(elements) < self._mark
         elif self._copied and first:
-            taken = not self._auditor.begins_with(elements, "create_session")
+            taken = not self._auditor.begins_with(elements)
         else:
             taken = (
                 alone and not self._copied and self._could_be_row(elements[0]) and (first or self._line == number - 1)

@@ -1,0 +1,33 @@
+"""All edits of all recorded sessions, or of one commit of each transition, and what became of each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from restartpoint_oracle.audit import SeenCommit, judge
+from tests.oracle.audit.edits import Outcome, edits_of, outcome_of
+from tests.oracle.audit.histories import History, recorded
+
+__all__ = ["every_outcome", "names_of"]
+
+
+def names_of(history: History) -> tuple[str, ...]:
+    """The transition of every commit."""
+    found: list[str] = []
+    for standing, elements in zip(history.standings, history.commits, strict=False):
+        verdict = judge(standing, SeenCommit(elements=elements))
+        assert verdict.explained is not None, (history.name, len(found), verdict.findings)
+        found.append(verdict.explained.name)
+    return tuple(found)
+
+
+def every_outcome(*, one_of_each: bool) -> Iterator[Outcome]:
+    """The outcome of every edit; ``one_of_each`` edits only the first commit of each transition."""
+    edited: set[str] = set()
+    for history in recorded():
+        standings, names = history.standings, names_of(history)
+        for at, name in enumerate(names):
+            if not (one_of_each and name in edited):
+                edited.add(name)
+                for edit in edits_of(history, at):
+                    yield outcome_of(history, standings, names, edit)
