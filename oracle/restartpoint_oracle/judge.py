@@ -67,7 +67,7 @@ class Judge:
         self.history: list[Judged] = []
         self.violations: list[OracleFinding] = []
         self.unobserved = 0
-        self._progress = Progress.of(state)
+        self._progress: Progress | None = None
         self._check_invariants = check_invariants
         self._listeners: list[Callable[[Judged], None]] = []
 
@@ -108,16 +108,22 @@ class Judge:
     def resume_from(self, state: State) -> None:
         """Go on from a state that was read anew, because the outcome of a commit was not seen (``unobserved``)."""
         self.unobserved += 1
+        turns = self._turns
         self.state = state
-        self._progress = self._progress.reread(state)
+        self._progress = turns.reread(state)
 
     def attached(self) -> None:
         """A new owner attached to the open session: what is pending has lost its process (§4.5)."""
-        self._progress = self._progress.attached(self.state)
+        self._progress = self._turns.attached(self.state)
 
     def due(self, lane: str) -> tuple[str, ...]:
         """The steps that the lane's operation owes now, in the order of its procedure; none when it is idle (§3.12)."""
-        return self._progress.due(lane)
+        return self._turns.due(lane)
+
+    @property
+    def _turns(self) -> Progress:
+        """Whose turn it is, read from the state when it is first asked: an unsound one may never be gone on from."""
+        return Progress.of(self.state) if self._progress is None else self._progress
 
     def verify(self) -> None:
         """Raise the first finding, if there was one."""
@@ -163,18 +169,18 @@ class Judge:
         applied = apply(self.state, observed.writes, timestamp=timestamp, seqs=seqs, expectations=expectations)
         if isinstance(applied, Violation):
             raise self._found(JudgeViolation(explained.name, "1.4", (str(applied),), lane=explained.lane))
+        turns = self._turns
         self.state, delta = applied
         judged = _judged(explained, delta)
         self.history.append(judged)
         for listener in self._listeners:
             listener(judged)
-        self._keep_turns(explained)
+        self._keep_turns(turns.after(explained, self.state))
         if self._check_invariants and (broken := invariants.check_commit(self.state, delta)):
             raise self._found(InvariantViolated(explained.name, [str(one) for one in broken]))
         return judged
 
-    def _keep_turns(self, explained: Explained) -> None:
-        moved = self._progress.after(explained, self.state)
+    def _keep_turns(self, moved: Progress | Misstep) -> None:
         if isinstance(moved, Misstep):
             raise self._found(JudgeViolation(moved.name, moved.section, (moved.reason,), lane=moved.lane))
         self._progress = moved
