@@ -304,6 +304,7 @@ from restartpoint.contract.usage import (
     UsageRow,
     add_usage,
     sum_usage,
+    usage_objection,
     zero_usage,
 )
 from restartpoint.contract.words import (
@@ -597,6 +598,7 @@ __all__ = [
     "sum_usage",
     "text_block",
     "text_of",
+    "usage_objection",
     "usage_row_from_wire",
     "usage_row_to_wire",
     "user_message",

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TypeGuard
 
 import msgspec
 
 from restartpoint.contract.json import UNSET, JsonObject, JsonValue, UnsetType
 
-__all__ = ["Usage", "UsageDraft", "UsageRow", "add_usage", "sum_usage", "zero_usage"]
+__all__ = ["Usage", "UsageDraft", "UsageRow", "add_usage", "sum_usage", "usage_objection", "zero_usage"]
 
 Usage = JsonObject
 
@@ -61,9 +62,27 @@ def sum_usage(usages: Iterable[Usage]) -> Usage:
     return total
 
 
+def usage_objection(usage: object) -> str | None:
+    """Why a caller's usage cannot be added up, or None: what it gives of the known counts and costs are numbers."""
+    if not isinstance(usage, dict):
+        return f"usage is {type(usage).__name__}, not an object"
+    cost = usage.get("cost", {})
+    if not isinstance(cost, dict):
+        return f"usage.cost is {type(cost).__name__}, not an object"
+    for where, given, known in (("usage", usage, _COUNTS), ("usage.cost", cost, _COSTS)):
+        for key in known:
+            if key in given and not _is_number(given[key]):
+                return f"{where}.{key} is {type(given[key]).__name__}, not a number"
+    return None
+
+
+def _is_number(value: object) -> TypeGuard[int | float]:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
 def _object(value: JsonValue) -> JsonObject:
     return value if isinstance(value, dict) else {}
 
 
 def _number(value: JsonValue) -> int | float:
-    return value if isinstance(value, int | float) and not isinstance(value, bool) else 0
+    return value if _is_number(value) else 0

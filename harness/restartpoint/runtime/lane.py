@@ -37,6 +37,7 @@ from restartpoint.contract import (
     check_json,
     check_readable,
     or_unset,
+    usage_objection,
 )  # fmt: skip
 from restartpoint.errors import (
     Closed,
@@ -198,6 +199,9 @@ class AgentLane:
         Raises:
             Closed, InvalidMessage: nothing was written.
         """
+        objection = usage_objection(usage)
+        if objection is not None:
+            raise InvalidMessage(self.name, objection)
         try:
             check_json(usage, "usage")
             check_json(None if details is UNSET else details, "details")

@@ -36,6 +36,12 @@ WRONG: dict[str, tuple[type[Rejected], Callable[[AgentHarness], Awaitable[object
         lambda harness: harness.set_model(ModelIdentity(provider=cast("Any", 5), model_id="x")),
     ),
     "an unknown mode": (InvalidOptions, lambda harness: harness.set_steering_mode(cast("Any", "some"))),
+    "usage that is no object": (InvalidMessage, lambda harness: harness.record_usage(cast("Any", 5))),
+    "a count that is no number": (InvalidMessage, lambda harness: harness.record_usage({"input": "12"})),
+    "a count that is a truth value": (InvalidMessage, lambda harness: harness.record_usage({"output": True})),
+    "a cost that is no object": (InvalidMessage, lambda harness: harness.record_usage({"cost": 3})),
+    "a cost that is no number": (InvalidMessage, lambda harness: harness.record_usage({"cost": {"total": None}})),
+    "a count that is not finite": (InvalidMessage, lambda harness: harness.record_usage({"input": float("nan")})),
     "usage of no entry": (InvalidMessage, lambda harness: harness.record_usage({}, entry_id=cast("Any", 5))),
 }
 
