@@ -54,7 +54,7 @@ class EventBus:
     """
 
     def __init__(
-        self, *, queue_limit: int = QUEUE_LIMIT, record: Callable[[HarnessEvent, Exception], None] | None = None
+        self, *, queue_limit: int = QUEUE_LIMIT, record: Callable[[HarnessEvent, BaseException], None] | None = None
     ) -> None:
         self._limit, self._record = queue_limit, record
         self._group: TaskGroup | None = None
@@ -156,7 +156,7 @@ class EventBus:
         """Deliver nothing more to the watch."""
         self._watches = tuple(other for other in self._watches if other is not watch)
 
-    def failed(self, event: HarnessEvent, error: Exception) -> None:
+    def failed(self, event: HarnessEvent, error: BaseException) -> None:
         """A listener of ``event`` failed."""
         if self._record is not None:
             self._record(event, error)
@@ -190,7 +190,7 @@ class Receiver:
             return
         try:
             returned = self._listener(isolated(event))
-        except Exception as error:  # noqa: BLE001 - whatever a listener raises stays its own failure (§5.5)
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a listener raises stays its own failure (§5.5)
             self._bus.failed(event, error)
             return
         if returned is None or not inspect.isawaitable(returned):

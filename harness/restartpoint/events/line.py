@@ -16,7 +16,7 @@ __all__ = ["Line"]
 class Line:
     """Awaits what a listener returned, one after another. At most ``limit`` wait."""
 
-    def __init__(self, limit: int, failed: Callable[[HarnessEvent, Exception], None]) -> None:
+    def __init__(self, limit: int, failed: Callable[[HarnessEvent, BaseException], None]) -> None:
         self._limit, self._failed = limit, failed
         self._waiting: deque[tuple[HarnessEvent, Awaitable[None]]] = deque()
         self._wake: anyio.Event | None = None
@@ -68,7 +68,7 @@ class Line:
         self._busy = True
         try:
             await work
-        except Exception as error:  # noqa: BLE001 - whatever a listener raises stays its own failure (§5.5)
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a listener raises stays its own failure (§5.5)
             self._failed(event, error)
         finally:
             self._busy = False

@@ -28,7 +28,7 @@ from restartpoint.execution.classify import (
     is_retryable_error,
     not_before_ms,
 )
-from restartpoint.execution.gate import CONTROL_FLOW, AbortMarker, AbortRequested, GateCheck, OperationEnded
+from restartpoint.execution.gate import CONTROL_FLOW, AbortMarker, AbortRequested, GateCheck, OperationEnded, contained
 from restartpoint.execution.texts import (
     ABORTED_CALL,
     ABORTED_RESPONSE,
@@ -97,6 +97,7 @@ __all__ = [
     "blocked_call",
     "call_failed",
     "classify",
+    "contained",
     "error_result",
     "execute_tool_call",
     "finalize_tool_call",

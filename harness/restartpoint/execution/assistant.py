@@ -109,7 +109,7 @@ async def _settled(messages: list[AgentMessage], config: AssistantStreamConfig, 
         message = await config.request(request, callbacks, config.signal)
     except CONTROL_FLOW:
         raise
-    except Exception as error:  # noqa: BLE001 - whatever a provider raises is a response that failed (§5.7)
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a provider raises is a failed response (§5.7)
         stream.raise_failure()
         return _failed(config, error_text(error))
     stream.raise_failure()

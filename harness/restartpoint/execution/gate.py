@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from typing import Any, Protocol
+from collections.abc import Awaitable, Generator
+from typing import Any, Protocol, TypeVar
 
 import anyio
 
 from restartpoint.errors import HarnessClosed, HarnessFault, InvariantBroken
 from restartpoint.seams import Signal
 
-__all__ = ["CONTROL_FLOW", "AbortMarker", "AbortRequested", "GateCheck", "OperationEnded"]
+__all__ = ["CONTROL_FLOW", "AbortMarker", "AbortRequested", "GateCheck", "OperationEnded", "contained"]
+
+T = TypeVar("T")
 
 
 class AbortMarker:
@@ -61,6 +63,20 @@ class OperationEnded(Exception):
 
 CONTROL_FLOW = (AbortRequested, OperationEnded, HarnessClosed, HarnessFault, InvariantBroken)
 """What passes through the blocks untouched; every other exception of a provider becomes an error response."""
+
+
+async def contained(effect: Awaitable[T]) -> T:
+    """What the effect returns; control flow that it lets out is another harness's, which it uses.
+
+    This harness's own reaches the effect's caller by the gate and the callbacks, never through the effect.
+
+    Raises:
+        ExceptionGroup: holds the foreign control flow, so that nobody takes it for this harness's.
+    """
+    try:
+        return await effect
+    except CONTROL_FLOW as foreign:
+        raise ExceptionGroup("an effect let out what ended another harness", [foreign]) from None
 
 
 class GateCheck(Protocol):

@@ -165,7 +165,7 @@ def _prepared(call: SourceCall, tool: AgentTool, arguments: JsonObject) -> Prepa
         check_json(args)
     except (ArgumentsRefused, InvalidJson) as refused:
         return synthetic_outcome(call, texts.arguments_refused(call.name, str(refused)))
-    except Exception as error:  # noqa: BLE001 - whatever a tool raises over its arguments goes back to the model
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a tool raises over its arguments goes back to the model
         return synthetic_outcome(call, texts.arguments_refused(call.name, error_text(error)))
     return PreparedToolCall(tool_call=call, tool=tool, args=args)
 
@@ -173,7 +173,7 @@ def _prepared(call: SourceCall, tool: AgentTool, arguments: JsonObject) -> Prepa
 async def _run(call: ClearedToolCall, context: ToolContext) -> ToolResult:
     try:
         result = await call.tool.execute(call.args, context)
-    except Exception as error:  # noqa: BLE001 - whatever a tool raises is its error result
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a tool raises is its error result
         return texts.error_result(texts.call_failed(error))
     objection = result_objection(result)
     return result if objection is None else texts.error_result(f"{texts.INVALID_RESULT}: {objection}")

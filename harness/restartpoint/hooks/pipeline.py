@@ -206,7 +206,7 @@ class Hooks(Registry):
             if inspect.isawaitable(answer):
                 answer = await answer
             return _Given(accept(answer))
-        except Exception as error:  # noqa: BLE001 - whatever a handler raises stays its own failure (§5.6)
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a handler raises stays its own failure (§5.6)
             self._report(HookFailure(hook=name, lane=event.lane, run_id=event.run_id, error=error))
             return None
 

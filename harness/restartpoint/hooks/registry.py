@@ -50,7 +50,7 @@ class HookFailure(msgspec.Struct, frozen=True, kw_only=True):
     hook: HookName
     lane: str
     run_id: str
-    error: Exception
+    error: BaseException
 
 
 class Registered(msgspec.Struct, frozen=True, eq=False):

@@ -161,7 +161,7 @@ class AgentHarness(AgentLane):
             InvalidOptions, NotBuiltYet: an option cannot be used; the session stays as it is.
         """
         settings = options.settings()
-        failure: Exception | None = None
+        failure: BaseException | None = None
         async with anyio.create_task_group() as group:
             try:
                 runner = Runner(group)
@@ -170,7 +170,7 @@ class AgentHarness(AgentLane):
                 finally:
                     with anyio.CancelScope(shield=True):
                         await _detach(session, runner)
-            except Exception as error:  # noqa: BLE001 - it is raised below, where no task group wraps it
+            except (Exception, KeyboardInterrupt, SystemExit) as error:  # noqa: BLE001 - raised below, in no group
                 failure = error
             group.cancel_scope.cancel()  # the tasks of async listeners would wait for ever
         if failure is not None:

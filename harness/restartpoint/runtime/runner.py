@@ -63,11 +63,11 @@ class Runner:
             self._scopes.add(scope)
             try:
                 promise.resolve(await work())
-            except (StorageClosed, HarnessClosed, HarnessFault) as error:
+            except StorageClosed as error:
                 promise.reject(self._reason(error))
             except (Rejected, SessionError, AbortRequested, OperationEnded) as expected:
                 promise.reject(expected)
-            except Exception as error:  # noqa: BLE001 - a commit failed, or trusted computation raised (§4.8)
+            except (Exception, SystemExit) as error:  # noqa: BLE001 - a commit failed, or trusted computation (§4.8)
                 promise.reject(self.fault(error))
             except anyio.get_cancelled_exc_class():
                 if anyio.current_effective_deadline() == -math.inf:
@@ -83,8 +83,13 @@ class Runner:
         """What stopped this harness, or the given exception when nothing has."""
         return otherwise if self._stopped is None else self._stopped
 
-    def fault(self, cause: BaseException) -> HarnessFault:
-        """Stop everything because of a failed commit or a broken invariant (§4.8)."""
+    def fault(self, cause: BaseException) -> HarnessFault | HarnessClosed:
+        """Stop everything because of a failed commit or a broken invariant (§4.8).
+
+        What stopped this harness before is returned as it is; before that, nothing of the kind can be this harness's.
+        """
+        if self._stopped is not None and isinstance(cause, HarnessClosed | HarnessFault):
+            return self._stopped
         fault = HarnessFault(f"the harness stopped: {cause}; open the session again")
         fault.__cause__ = cause
         if self._stopped is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from restartpoint.contract import LANE_LAST_RESULT, RunOutcome
-from restartpoint.errors import HarnessClosed, HarnessFault, InvariantBroken, NotBuiltYet
+from restartpoint.errors import InvariantBroken, NotBuiltYet
 from restartpoint.execution import OperationEnded
 from restartpoint.runtime.outcomes import run_outcome
 from restartpoint.runtime.owner import ActiveOperation, LaneOwner
@@ -29,10 +29,7 @@ async def _run(services: Services, owner: LaneOwner, active: ActiveOperation, ac
             return
         active.work.announce.run_end(outcome)
         await _remove(services, owner, active)
-    except (HarnessClosed, HarnessFault) as error:
-        owner.remove(active)
-        active.completion.reject(error)
-    except Exception as error:  # noqa: BLE001 - the task boundary: whatever escapes a procedure stops the harness
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - the task boundary: whatever escapes stops the harness
         owner.remove(active)
         active.completion.reject(services.fault(error))
     else:

@@ -21,9 +21,9 @@ def spoken(text: str = "hi", lane: str = "main") -> MessageStartEvent:
 
 
 @asynccontextmanager
-async def running(**options: Any) -> AsyncIterator[tuple[EventBus, list[tuple[HarnessEvent, Exception]]]]:
+async def running(**options: Any) -> AsyncIterator[tuple[EventBus, list[tuple[HarnessEvent, BaseException]]]]:
     """A started bus and what it recorded; closed at the end."""
-    recorded: list[tuple[HarnessEvent, Exception]] = []
+    recorded: list[tuple[HarnessEvent, BaseException]] = []
     bus = EventBus(record=lambda event, error: recorded.append((event, error)), **options)
     async with anyio.create_task_group() as group:
         bus.start(group)

@@ -59,7 +59,7 @@ def test_a_listener_may_ask_for_a_class_where_several_share_a_type() -> None:
 
 @pytest.mark.covers("RT-5.5-02")
 def test_a_listener_cannot_change_what_others_see_and_its_throw_only_reports_itself() -> None:
-    failures: list[tuple[HarnessEvent, Exception]] = []
+    failures: list[tuple[HarnessEvent, BaseException]] = []
     bus = EventBus(record=lambda event, error: failures.append((event, error)))
     seen: list[object] = []
     errors: list[HandlerErrorEvent] = []

@@ -22,6 +22,7 @@ from restartpoint.contract import (
 from restartpoint.execution import (
     AssistantStreamConfig,
     ResponseMetadata,
+    contained,
     stream_assistant,
     synthetic_response,
     texts,
@@ -95,7 +96,7 @@ class _Step:
                 timestamp=work.services.session.clock.now_ms(),
             )
         work.gate.assert_open()
-        return await models.request(model, request, callbacks, signal)
+        return await contained(models.request(model, request, callbacks, signal))
 
     async def transform_context(self, messages: list[AgentMessage], _: Signal) -> list[AgentMessage]:
         """The context as the hooks leave it."""
