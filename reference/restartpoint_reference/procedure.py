@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from restartpoint_reference.shapes import UNSET
-from restartpoint_reference.transitions.frame import NotThis, View
+from restartpoint_reference.transitions.attempts import another_request_is_due
+from restartpoint_reference.transitions.frame import Nothing, NotThis, View
 from restartpoint_reference.transitions.tools import is_truncated, next_to_settle
 from restartpoint_reference.vocabulary.states import (
     AssistantPhase,
@@ -116,7 +117,7 @@ def next_steps(view: View, *, orphaned: bool = False, permit: bool = True) -> Na
             if cancelled:
                 return (*_last_usage(structural, orphaned=orphaned), "finish_aborted_structural")
             endings = _COMPACTION if isinstance(held, CompactionState) else _NAVIGATION
-            return _structural(structural, endings, orphaned=orphaned)
+            return _structural(view, structural, endings, orphaned=orphaned)
         case NavigationState():
             return ("finish_aborted_structural",) if cancelled else ("navigate",)
 
@@ -165,9 +166,9 @@ def pending_effects(view: View) -> frozenset[str]:
 def _running(run: RunState, view: View, *, orphaned: bool, permit: bool) -> Names:
     match run.phase:
         case Checkpoint():
-            return _checkpoint(run.phase, run.inbox)
+            return _checkpoint(run, run.phase)
         case AssistantPhase(generation=generation):
-            return _generation(generation, orphaned=orphaned)
+            return _generation(run, generation, orphaned=orphaned)
         case ToolsPhase(batch=batch):
             return (*_intents(run, view, batch), *_settlement(view, batch, orphaned=orphaned))
         case DeferredPhase(deferred=DeferredSuspended()):
@@ -179,23 +180,29 @@ def _running(run: RunState, view: View, *, orphaned: bool, permit: bool) -> Name
         case FailureDrain():
             return _failure(run.inbox)
         case CompactionPhase(reason=reason, structural=structural):
-            return _structural(structural, _in_run(reason), orphaned=orphaned)
+            return _structural(view, structural, _in_run(reason), orphaned=orphaned)
 
 
-def _generation(generation: Generation, *, orphaned: bool) -> Names:
+def _generation(run: RunState, generation: Generation, *, orphaned: bool) -> Names:
     """A request is intended, settles, and is recovered when nobody waits for it any more (§3.7, §4.5)."""
     match generation:
         case GenerationReady():
             return ("intend_assistant",)
         case GenerationRetryWait():
             return ("end_retry_wait",)
-        case GenerationPending():
-            attempts_remain = generation.attempt < generation.context.retry_policy.max_attempts
-            recovery = "recover_assistant" if attempts_remain else "recover_exhausted_assistant"
-            return (recovery,) if orphaned else SETTLEMENTS
+        case GenerationPending(context=context, attempt=attempt):
+            remain = attempt < context.retry_policy.max_attempts
+            if orphaned:
+                return ("recover_assistant" if remain else "recover_exhausted_assistant",)
+            closed = set() if remain else {"settle_retryable"}
+            if context.overflow_recovery_used:
+                closed |= {"settle_overflow", "settle_unpreparable_overflow"}
+            elif not run.settings.compaction.enabled:
+                closed |= {"settle_overflow"}
+            return tuple(name for name in SETTLEMENTS if name not in closed)
 
 
-def _structural(decision: StructuralDecision, endings: _Endings, *, orphaned: bool) -> Names:
+def _structural(view: View, decision: StructuralDecision, endings: _Endings, *, orphaned: bool) -> Names:
     """A compaction or branch summary decides once, then generates its summary by attempts (§3.9)."""
     match decision:
         case Deciding():
@@ -210,19 +217,24 @@ def _structural(decision: StructuralDecision, endings: _Endings, *, orphaned: bo
                 return ("recover_summary",) if remain else ("recover_exhausted_summary",)
             if pending.request is not UNSET:
                 return ("settle_summary_request",)
-            retry: Names = ("retry_summary",) if remain else ()
-            return ("intend_summary_request", *retry, endings.fail, endings.publish)
+            more = another_request_is_due(view, Nothing()) is None
+            request: Names = ("intend_summary_request",) if more else ()
+            if not pending.usage_ids:
+                return (*request, endings.fail)
+            return (*request, *(("retry_summary",) if remain else ()), endings.fail, endings.publish)
     raise NotThis("a structural decision that is neither deciding nor generating")
 
 
-def _checkpoint(phase: Checkpoint, inbox: Inbox) -> Names:
+def _checkpoint(run: RunState, phase: Checkpoint) -> Names:
     """The first step of the checkpoint procedure that has something to do, and those before it that may not commit."""
+    inbox = run.inbox
     if inbox.writes and not phase.skip_inbox_once:
         return ("apply_writes", "apply_projecting_writes")
     if inbox.steer and not phase.skip_inbox_once:
         return ("consume_steer",)
     checked = phase.threshold_checked_trigger_entry_id == phase.trigger_entry_id
-    threshold: Names = () if checked else ("mark_threshold_checked", "begin_threshold_compaction")
+    checks = run.settings.compaction.enabled and not checked
+    threshold: Names = ("mark_threshold_checked", "begin_threshold_compaction") if checks else ()
     match phase.continuation:
         case NeedAssistant():
             return (*threshold, "start_generation")
