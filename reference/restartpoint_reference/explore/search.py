@@ -8,7 +8,7 @@ from typing import Final
 from restartpoint_reference import invariants
 from restartpoint_reference.explain import Explained, explain
 from restartpoint_reference.explore.sameness import fingerprint
-from restartpoint_reference.explore.world import COSTS, Move, Slice, lanes_of, moves, pending_effects
+from restartpoint_reference.explore.world import COSTS, Move, Slice, effects, lanes_of, moves
 from restartpoint_reference.store import State, Violation, apply
 from restartpoint_reference.transitions.frame import Commit
 from restartpoint_reference.transitions.table import ALIKE
@@ -104,7 +104,7 @@ class _Search:
         for move in self.slice.opening:
             commit = move.transition(node.state, move.lane, move.inputs)
             assert isinstance(commit, Commit), commit
-            found = committed(node, move, commit)
+            found = committed(self.slice, node, move, commit)
             assert isinstance(found, Node), found
             self.taken[commit.name] += 1
             node = replace(found, spent={})
@@ -120,19 +120,18 @@ class _Search:
 
 def steps(slice: Slice, node: Node) -> Iterator[tuple[str, Node | str]]:
     """Everything that can happen next: its name, and the node that it leads to or a sentence that says what broke."""
-    views = lanes_of(node.state)
-    for view in views:
+    for view in lanes_of(slice, node.state):
         for move in moves(slice, view, node.spent, node.orphans):
             commit = move.transition.commit(view, move.inputs)
             if isinstance(commit, Commit):
-                yield commit.name, committed(node, move, commit)
+                yield commit.name, committed(slice, node, move, commit)
     crashes = node.spent.get(CRASH, 0)
-    pending = {effect for view in views for effect in pending_effects(view)}
+    pending = effects(slice, node.state)
     if crashes < slice.bounds.get(CRASH, 0) and not pending <= node.orphans:
         yield CRASH, replace(node, spent={**node.spent, CRASH: crashes + 1}, orphans=node.orphans | pending)
 
 
-def committed(node: Node, move: Move, commit: Commit) -> Node | str:
+def committed(slice: Slice, node: Node, move: Move, commit: Commit) -> Node | str:
     """The node after a commit, or what the commit breaks."""
     applied = apply(node.state, commit.writes, timestamp=0)
     if isinstance(applied, Violation):
@@ -149,5 +148,5 @@ def committed(node: Node, move: Move, commit: Commit) -> Node | str:
         return f"{commit.name} breaks {broken[0]}"
     resource = COSTS.get(commit.name)
     spent = node.spent if resource is None else {**node.spent, resource: node.spent.get(resource, 0) + 1}
-    left = {effect for view in lanes_of(state) for effect in pending_effects(view)} if node.orphans else set()
-    return Node(state=state, spent=spent, orphans=node.orphans & left)
+    orphans = node.orphans & effects(slice, state) if node.orphans else node.orphans
+    return Node(state=state, spent=spent, orphans=orphans)

@@ -1,31 +1,144 @@
 """The slices of the state machine that are explored one by one; together they take every transition."""
 
+from dataclasses import replace
 from typing import Final
 
-from restartpoint_reference.explore.alphabet import CONFIGURATION, Alphabet, Result, response
+from restartpoint_reference.explore.choices.alphabet import CONFIGURATION, SETTINGS, Alphabet, Result, response
 from restartpoint_reference.explore.world import Move, Slice
-from restartpoint_reference.transitions.frame import Nothing
-from restartpoint_reference.transitions.session import Configuration
+from restartpoint_reference.transitions.frame import Inputs, Nothing
+from restartpoint_reference.transitions.session import Configuration, CreateLane
 from restartpoint_reference.transitions.table import TRANSITIONS
-from restartpoint_reference.vocabulary.states import Replay
+from restartpoint_reference.vocabulary.states import Replay, ToolExecution
 
-OPENING: Final = (
-    Move(transition=TRANSITIONS["create_session"], lane="main", inputs=Nothing()),
-    Move(transition=TRANSITIONS["seed_main"], lane="main", inputs=Configuration(configuration=CONFIGURATION)),
-)
+
+def _move(name: str, inputs: Inputs, lane: str = "main") -> Move:
+    return Move(transition=TRANSITIONS[name], lane=lane, inputs=inputs)
+
+
+_CONFIGURED: Final = Configuration(configuration=CONFIGURATION)
+OPENING: Final = (_move("create_session", Nothing()), _move("seed_main", _CONFIGURED))
 """A session whose main lane is configured."""
+
+STOP: Final = response("stop")
+ONE_CALL: Final = response("toolUse", calls=1)
+TWO_CALLS: Final = response("toolUse", calls=2)
+TRUNCATED: Final = response("length", calls=1)
+RETRYABLE: Final = response("error", error="overloaded")
+FINAL_ERROR: Final = response("error", error="no such model")
+OVERFLOW: Final = response("error", error="prompt is too long")
+CUT_SHORT: Final = response("error", error="cut below the limit", output=1)
+DEFERRED: Final = response("deferred", handle="h-1")
+NO_HANDLE: Final = response("error", error="no handle")
 
 RUN_WITH_TOOLS: Final = Slice(
     name="run-with-tools",
-    summary="Runs whose responses ask for tools, that end them or not, and crashes at any place.",
+    summary="Responses that ask for tools, results that end the run or not, and a crash at any place.",
     opening=OPENING,
     public=("accept_run",),
     alphabet=Alphabet(
-        responses=(response("stop"), response("toolUse", calls=2), response("length", calls=1)),
+        responses=(STOP, TWO_CALLS, TRUNCATED),
         results=(Result(), Result(terminate=True), Result(usage=True)),
         replays=(Replay.NEVER, Replay.SAFE),
     ),
-    bounds={"operations": 1, "turns": 2, "crash": 1},
-    full={"crash": 2},
+    bounds={"operations": 1, "turns": 2, "items": 1, "crash": 1},
+    full={"turns": 2, "crash": 2},
 )
-SLICES: Final = (RUN_WITH_TOOLS,)
+SEQUENTIAL_TOOLS: Final = replace(
+    RUN_WITH_TOOLS,
+    name="sequential-tools",
+    summary="The same, one call after the other.",
+    alphabet=replace(
+        RUN_WITH_TOOLS.alphabet,
+        responses=(STOP, TWO_CALLS),
+        results=(Result(), Result(terminate=True)),
+        settings=replace(SETTINGS, tool_execution=ToolExecution.SEQUENTIAL),
+    ),
+)
+INBOX: Final = Slice(
+    name="inbox",
+    summary="Steering, follow-ups, deferred writes and next-run messages, and their withdrawal, at any moment.",
+    opening=OPENING,
+    public=(
+        "accept_run", "enqueue_steer", "enqueue_follow_up", "enqueue_next_run", "defer_write", "write_idle",
+        "cancel_queued", "cancel_next_run",
+    ),
+    alphabet=Alphabet(responses=(STOP, FINAL_ERROR), custom_writes=(True, False)),
+    bounds={"operations": 1, "turns": 1, "items": 2, "withdrawals": 1},
+    full={"operations": 2, "turns": 2, "items": 2, "withdrawals": 1},
+)  # fmt: skip
+ABORT: Final = Slice(
+    name="abort",
+    summary="An abort at any moment of a run with tools and queued input, and a crash before or after it.",
+    opening=OPENING,
+    public=("accept_run", "abort_run", "enqueue_steer", "enqueue_follow_up", "defer_write", "finalize_externally"),
+    alphabet=Alphabet(responses=(STOP, TWO_CALLS), replays=(Replay.NEVER, Replay.SAFE)),
+    bounds={"operations": 1, "turns": 1, "items": 1, "aborts": 1, "crash": 1},
+    full={"turns": 2, "items": 2},
+)
+RETRY: Final = Slice(
+    name="retry-and-failure",
+    summary="Errors that a later attempt may mend or none will, exhausted attempts, and revival by new input.",
+    opening=OPENING,
+    public=("accept_run", "enqueue_steer", "enqueue_follow_up", "defer_write", "abort_run"),
+    alphabet=Alphabet(responses=(STOP, RETRYABLE, FINAL_ERROR, OVERFLOW), attempts=2),
+    bounds={"operations": 1, "turns": 2, "items": 1, "aborts": 1, "crash": 1},
+    full={"items": 2, "crash": 2},
+)
+DEFERRED_ANSWERS: Final = Slice(
+    name="deferred",
+    summary="Answers that come later: polls that are pending, answered, failed, unknown or cancelled.",
+    opening=OPENING,
+    public=("accept_run", "abort_run", "defer_write"),
+    alphabet=Alphabet(responses=(STOP, ONE_CALL, DEFERRED, NO_HANDLE, FINAL_ERROR)),
+    bounds={"operations": 1, "turns": 1, "items": 1, "aborts": 1, "polls": 2, "crash": 1},
+    full={"turns": 2, "polls": 3, "crash": 2},
+)
+STRUCTURAL: Final = Slice(
+    name="structural",
+    summary="Compactions by hand, at the threshold and after an overflow: declined, by a hook, generated, retried.",
+    opening=OPENING,
+    public=("accept_run", "accept_compaction", "write_idle", "abort_structural", "abort_run"),
+    alphabet=Alphabet(responses=(STOP, OVERFLOW, CUT_SHORT), custom_writes=(False,), attempts=2),
+    bounds={
+        "operations": 1, "turns": 2, "items": 1, "checks": 1, "compactions": 1, "requests": 2, "aborts": 1, "crash": 1,
+    },
+    full={"operations": 2, "items": 2},
+)  # fmt: skip
+NAVIGATION: Final = Slice(
+    name="navigation",
+    summary="Navigations with and without a summary and a label, to every entry and to the root.",
+    opening=OPENING,
+    public=("write_idle", "accept_navigation", "accept_summarized_navigation", "abort_structural"),
+    alphabet=Alphabet(custom_writes=(False,), attempts=2),
+    bounds={"operations": 2, "items": 2, "requests": 2, "aborts": 1, "crash": 1},
+    full={"items": 3},
+)
+TWO_LANES: Final = Slice(
+    name="two-lanes",
+    summary="Two lanes of one session at work at once, and a crash that takes both.",
+    lanes=("main", "side"),
+    opening=(*OPENING, _move("create_lane", CreateLane(configuration=CONFIGURATION, anchor=None), "side")),
+    public=("accept_run", "enqueue_next_run", "abort_run"),
+    alphabet=Alphabet(responses=(STOP, ONE_CALL)),
+    bounds={"operations": 2, "turns": 2, "aborts": 1, "crash": 1},
+    full={"turns": 3, "items": 1},
+)
+SESSION: Final = Slice(
+    name="session",
+    summary="How sessions and lanes begin, facts, configuration and the caller's usage.",
+    lanes=("main", "side"),
+    opening=(),
+    public=(
+        "create_session", "seed_main", "fork_into", "import_v3", "ensure_strand", "create_lane", "configure_lane",
+        "set_fact", "delete_fact", "record_usage", "ensure_id", "write_idle", "enqueue_next_run", "cancel_next_run",
+    ),
+    alphabet=Alphabet(),
+    bounds={"lanes": 2, "facts": 2, "settings": 1, "items": 1, "withdrawals": 1},
+    full={"facts": 3, "items": 2},
+)  # fmt: skip
+
+SLICES: Final = (
+    RUN_WITH_TOOLS, SEQUENTIAL_TOOLS, INBOX, ABORT, RETRY, DEFERRED_ANSWERS, STRUCTURAL, NAVIGATION, TWO_LANES,
+    SESSION,
+)  # fmt: skip
+"""Every slice, in the order of the specification."""

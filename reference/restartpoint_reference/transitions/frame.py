@@ -57,7 +57,8 @@ NAVIGATION: Final[Phases] = ("navigate.ready_to_commit", "navigate.deciding", "n
 DECIDING: Final[Phases] = ("compaction.deciding", "compact.deciding", "navigate.deciding")
 GENERATING: Final[Phases] = ("compaction.generating", "compact.generating", "navigate.generating")
 OPEN: Final[Phases] = (*RUN, *COMPACTION, *NAVIGATION)
-ANY: Final[Phases] = (*NO_LANE, *IDLE, *OPEN)
+LANE: Final[Phases] = (*IDLE, *OPEN)
+ANY: Final[Phases] = (*NO_LANE, *LANE)
 """The from-phases of transitions that take place whatever the lane is doing."""
 
 

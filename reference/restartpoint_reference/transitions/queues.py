@@ -5,8 +5,8 @@ from enum import StrEnum
 
 from restartpoint_reference.shapes import UNSET, Json, JsonObject, Unset
 from restartpoint_reference.transitions.frame import (
-    ANY,
     IDLE,
+    LANE,
     RUN,
     Inputs,
     NotThis,
@@ -114,7 +114,7 @@ def enqueue_follow_up(view: View, inputs: QueuedMessage) -> Writes:
 @transition(
     "T80",
     section="3.11",
-    phases=ANY,
+    phases=LANE,
     inputs=QueuedMessage,
     guards=(message_is_input, id_is_new),
     extract=_queued,
@@ -272,7 +272,7 @@ def item_is_listed(view: View, inputs: QueuedId) -> str | None:
 @transition(
     "T82",
     section="3.11",
-    phases=ANY,
+    phases=LANE,
     inputs=QueuedId,
     guards=(item_is_listed,),
     extract=_cancelled,

@@ -6,6 +6,7 @@ from restartpoint_reference.shapes import UNSET, Json, JsonObject, Unset
 from restartpoint_reference.transitions.frame import (
     ANY,
     IDLE,
+    LANE,
     NO_LANE,
     Inputs,
     Nothing,
@@ -177,7 +178,7 @@ def ensure_strand(view: View, inputs: Configuration) -> Writes:
 @transition(
     "S04",
     section="2.3, 4.3",
-    phases=ANY,
+    phases=LANE,
     inputs=Configuration,
     guards=(lane_is_configured,),
     extract=_configuration,

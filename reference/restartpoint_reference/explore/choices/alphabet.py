@@ -1,4 +1,4 @@
-"""What the world says in an exploration: a handful of messages, and the settings and limits of runs."""
+"""What the world says in an exploration: a handful of messages, and the settings and limits of operations."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -6,12 +6,13 @@ from typing import Final
 from restartpoint_reference.shapes import Json, JsonObject
 from restartpoint_reference.vocabulary.messages import zero_usage
 from restartpoint_reference.vocabulary.registers import CompactionSettings, LaneConfiguration, ModelIdentity
-from restartpoint_reference.vocabulary.states import QueueMode, Replay, RunSettings, ToolExecution
+from restartpoint_reference.vocabulary.states import QueueMode, Replay, RetryPolicy, RunSettings, ToolExecution
 
 MODEL: Final = ModelIdentity(provider="acme", model_id="m-1")
 CONFIGURATION: Final = LaneConfiguration(model=MODEL, thinking_level="off", active_tool_names=("look",))
+COMPACTION: Final = CompactionSettings(enabled=True, reserve_tokens=10, keep_recent_tokens=10)
 SETTINGS: Final = RunSettings(
-    compaction=CompactionSettings(enabled=True, reserve_tokens=10, keep_recent_tokens=10),
+    compaction=COMPACTION,
     steering_mode=QueueMode.ALL,
     follow_up_mode=QueueMode.ONE_AT_A_TIME,
     tool_execution=ToolExecution.PARALLEL,
@@ -32,13 +33,19 @@ class Result:
 
 @dataclass(frozen=True, kw_only=True)
 class Alphabet:
-    """The responses of providers, the results of tools, and the settings of runs."""
+    """The responses of providers, the results of tools, what tree writes hold, and the settings of operations."""
 
     responses: tuple[JsonObject, ...] = ()
     results: tuple[Result, ...] = (Result(),)
     replays: tuple[Replay, ...] = (Replay.NEVER,)
+    custom_writes: tuple[bool, ...] = (True,)
     settings: RunSettings = SETTINGS
     attempts: int = 1
+
+    @property
+    def policy(self) -> RetryPolicy:
+        """The retry policy that every generation captures."""
+        return RetryPolicy(max_attempts=self.attempts, base_delay_ms=1)
 
 
 def user(text: str) -> JsonObject:
@@ -53,7 +60,7 @@ def response(stop: str, *, calls: int = 0, error: str = "", output: int = LIMIT,
     ]
     message: JsonObject = {
         "role": "assistant", "content": content, "api": "scripted", "provider": MODEL.provider,
-        "model": MODEL.model_id, "usage": {**zero_usage(), "output": output}, "stopReason": stop, "timestamp": 0,
+        "model": MODEL.model_id, "usage": usage(output), "stopReason": stop, "timestamp": 0,
     }  # fmt: skip
     if error:
         message["errorMessage"] = error
