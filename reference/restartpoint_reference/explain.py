@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 
-from restartpoint_reference.shapes import UNSET, Json, Refused, Unset, differences, same
+from restartpoint_reference.shapes import UNSET, Json, JsonObject, Refused, Unset, differences, same
 from restartpoint_reference.store import State
 from restartpoint_reference.transitions import ALL, FROM_PHASE, WITHOUT_LANE
 from restartpoint_reference.transitions.frame import Commit, Inputs, NotThis, Refusal, Seen, Transition, View
@@ -187,17 +187,23 @@ def _write_differences(expected: Sequence[Write], found: Sequence[Write]) -> tup
 
 
 def _same_write(one: Write, other: Write) -> bool:
+    """Whether two writes are equal as JSON, asked field by field: most inputs are the very objects that were seen."""
     match one, other:
         case SetRegister(), SetRegister():
-            same_place = (one.namespace, one.key) == (other.namespace, other.key)
-            return same_place and same(one.value, other.value)
+            return one.namespace is other.namespace and one.key == other.key and same(one.value, other.value)
         case InsertEntry(entry=entry), InsertEntry(entry=seen):
-            same_place = (entry.id, entry.parent_id, entry.type) == (seen.id, seen.parent_id, seen.type)
-            return same_place and entry.custom_type == seen.custom_type and same(entry.payload, seen.payload)
+            place = (entry.id, entry.parent_id, entry.type, entry.custom_type)
+            return place == (seen.id, seen.parent_id, seen.type, seen.custom_type) and _same_fields(
+                entry.payload, seen.payload
+            )
         case InsertUsage(row=row), InsertUsage(row=noted):
-            return same(row.to_json(), noted.to_json())
+            return _same_fields(row.to_json(), noted.to_json())
         case _:
             return one == other
+
+
+def _same_fields(one: JsonObject, other: JsonObject) -> bool:
+    return one.keys() == other.keys() and all(same(value, other[key]) for key, value in one.items())
 
 
 def _signature(write: Write) -> str:

@@ -75,10 +75,6 @@ class Invariant:
     section: str
     find: Callable[[Scope], Iterator[str]]
 
-    def broken(self, scope: Scope) -> tuple[Broken, ...]:
-        """Where it is broken."""
-        return tuple(Broken(name=self.name, section=self.section, reason=reason) for reason in self.find(scope))
-
 
 def check(state: State) -> tuple[Broken, ...]:
     """Everything that the state breaks; empty for a sound state. Costs the size of the session."""
@@ -91,7 +87,11 @@ def check_commit(state: State, delta: Delta) -> tuple[Broken, ...]:
 
 
 def _broken(scope: Scope) -> tuple[Broken, ...]:
-    return tuple(broken for invariant in INVARIANTS for broken in invariant.broken(scope))
+    return tuple(
+        Broken(name=invariant.name, section=invariant.section, reason=reason)
+        for invariant in INVARIANTS
+        for reason in invariant.find(scope)
+    )
 
 
 def operations(state: State) -> tuple[View, ...]:

@@ -320,7 +320,7 @@ def _name(value: object) -> str:
 def same(one: "Json", other: "Json") -> bool:
     """Whether two JSON values are equal; 1, 1.0 and true are three values, the order of keys does not matter."""
     # Values that are spelled alike are equal, and unequal ones are never the same: most answers need no closer look.
-    return one == other and (repr(one) == repr(other) or _same(one, other))
+    return one is other or (one == other and (repr(one) == repr(other) or _same(one, other)))
 
 
 def _same(one: "Json", other: "Json") -> bool:
