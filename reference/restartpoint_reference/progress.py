@@ -42,13 +42,15 @@ class _Due:
     """What one open operation may commit next.
 
     ``now`` are the steps of the newest state, ``chosen`` those of every state since the operation's previous step, and
-    ``lost`` are the effects whose process is gone.
+    ``lost`` are the effects whose process is gone. A state that is too damaged to be read says nothing
+    (``is_readable``); what is wrong with it is the invariants' to say.
     """
 
     view: View
     now: Names
     chosen: frozenset[str]
     lost: frozenset[str]
+    is_readable: bool = True
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -130,10 +132,13 @@ def _is_open(view: View) -> bool:
 
 
 def _due(view: View, lost: frozenset[str], chosen: Iterable[str], *, restarts_are_seen: bool) -> _Due:
-    if restarts_are_seen:
-        now = next_steps(view, orphaned=pending_effect(view) in lost)
-    else:
-        now = tuple(dict.fromkeys((*next_steps(view), *next_steps(view, orphaned=True))))
+    try:
+        if restarts_are_seen:
+            now = next_steps(view, orphaned=pending_effect(view) in lost)
+        else:
+            now = tuple(dict.fromkeys((*next_steps(view), *next_steps(view, orphaned=True))))
+    except (NotThis, ValueError):
+        return _Due(view=view, now=(), chosen=frozenset(), lost=lost, is_readable=False)
     return _Due(view=view, now=now, chosen=frozenset((*chosen, *now)), lost=lost)
 
 
@@ -142,7 +147,7 @@ def _misstep(name: str, lane: str, due: _Due | None, *, restarts_are_seen: bool)
         return Misstep(
             name=name, section="3.1", lane=lane, missing=(), reason=f"lane {lane} has no operation under way"
         )
-    if name in (due.now if name in REREADING else due.chosen):
+    if not due.is_readable or name in (due.now if name in REREADING else due.chosen):
         return None
     orphaned = pending_effect(due.view) in due.lost
     first = _alternatives(due.now)

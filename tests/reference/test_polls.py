@@ -13,6 +13,7 @@ from restartpoint_reference.transitions.generation import Reservation
 from restartpoint_reference.transitions.settlement import Response, SettleFailure, SettleToolCalls
 from tests.reference.walk import Walk, assistant, text, usage
 from tests.reference.walks import deferred, runs
+from tests.reference.walks.abort import abort
 from tests.reference.walks.deferred import C3, C4, HANDLE, P1, P2, V1, V2, polled, suspended, waiting
 
 OTHER: JsonObject = {**HANDLE, "id": "job-2"}
@@ -100,17 +101,18 @@ def test_a_poll_is_held_to_its_guards(walk: Callable[[], Walk], name: str, input
 
 
 def test_a_cancelled_poll_commits_an_aborted_response_that_says_why() -> None:
-    walk = deferred.cancelled(polled())
-    for response in (assistant(text("done")), assistant(stop="aborted")):
+    walk = abort(polled())
+    silent, done = assistant(stop="aborted"), assistant(text("done"))
+    for response, guard in ((done, "response_is_aborted"), (silent, "aborted_response_says_why")):
         refusal = TRANSITIONS["cancel_poll"](walk.state, "main", Response(response=response))
-        assert getattr(refusal, "guard", "") == "response_is_aborted"
+        assert getattr(refusal, "guard", "") == guard
     ready = TRANSITIONS["settle_poll_ready"](walk.state, "main", Response(response=assistant(text("done"))))
     assert getattr(ready, "guard", "") == "control_is_running"
 
 
 @pytest.mark.parametrize("name", ["intend_poll", "replace_unknown_poll"])
 def test_nothing_is_fetched_after_cancellation(name: str) -> None:
-    walk = deferred.cancelled(suspended() if name == "intend_poll" else polled())
+    walk = abort(suspended() if name == "intend_poll" else polled())
     inputs = Reservation(response_entry_id=P2, usage_id=V2)
     assert getattr(TRANSITIONS[name](walk.state, "main", inputs), "guard", "") == "control_is_running"
 
@@ -153,7 +155,7 @@ def test_the_arguments_of_a_polled_batch_live_under_the_step_that_was_deferred()
 def test_a_cancelled_poll_keeps_the_usage_of_a_live_fetch_and_has_none_otherwise() -> None:
     live = deferred.cancelled_poll()
     assert live.steps[-1].commit.detail == "live"
-    walk = deferred.cancelled(polled())
+    walk = abort(polled())
     silent: JsonObject = {**assistant(stop="aborted", error="aborted"), "usage": usage()}
     walk.take(TRANSITIONS["cancel_poll"], Response(response=silent))
     assert walk.steps[-1].commit.detail == "synthetic"
@@ -164,5 +166,5 @@ def test_an_activation_without_a_permit_leaves_a_deferred_run_as_it_is() -> None
     assert "T88" in NO_COMMIT
     assert keeps_waiting(View(suspended().state, "main"))
     assert keeps_waiting(View(polled().state, "main"))
-    assert not keeps_waiting(View(deferred.cancelled(polled()).state, "main"))
+    assert not keeps_waiting(View(abort(polled()).state, "main"))
     assert not keeps_waiting(View(runs.requested().state, "main"))

@@ -1,4 +1,4 @@
-"""What may follow a state, on every walk and by the rules of §3.12, §4.5 and §4.6."""
+"""What may follow a state, on every walk and in the order of a checkpoint and a failure drain (§3.12)."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -7,19 +7,16 @@ import pytest
 
 from restartpoint_reference import TRANSITIONS, Namespace, SetRegister, State, View, apply, next_steps
 from restartpoint_reference.shapes import UNSET
-from restartpoint_reference.transitions.tools import ToolResult
 from restartpoint_reference.vocabulary.states import (
-    CancelRequested,
     Checkpoint,
     FailureDrain,
     Inbox,
     MayFinish,
     NeedAssistant,
-    Replay,
     RunPhase,
     RunState,
 )
-from tests.reference.walk import Walk, result
+from tests.reference.walk import Walk
 from tests.reference.walks import SCENARIOS, runs
 from tests.reference.walks.runs import RUN
 
@@ -96,41 +93,3 @@ def test_a_checkpoint_and_a_failure_drain_take_input_in_the_stated_order(
 ) -> None:
     state = with_run(runs.prompted().state, phase=phase, inbox=inbox)
     assert next_steps(View(state, "main")) == names
-
-
-CANCEL = CancelRequested(requested_at=1, drained_steer=(), drained_follow_up=())
-
-
-@pytest.mark.parametrize(
-    "walk, orphaned, names",
-    [
-        (runs.requested, False, ("settle_cancelled", "cancel_assistant")),
-        (runs.requested, True, ("cancel_assistant",)),
-        (runs.with_tools, False, ("cancel_planned_tool",)),
-        (runs.prompted, False, ("finish_aborted_run",)),
-        (runs.deferred_run, False, ("finish_aborted_deferred",)),
-    ],
-)
-def test_cancellation_settles_the_phase_and_then_ends(
-    walk: Callable[[], Walk], orphaned: bool, names: tuple[str, ...]
-) -> None:
-    state = with_run(walk().state, control=CANCEL)
-    assert next_steps(View(state, "main"), orphaned=orphaned) == names
-
-
-def test_cancelled_writes_come_before_the_end() -> None:
-    state = with_run(runs.prompted().state, control=CANCEL, inbox=replace(NONE, writes=("w",)))
-    assert next_steps(View(state, "main")) == ("apply_cancelled_writes",)
-
-
-def test_a_pending_call_settles_live_and_is_interrupted_or_replayed_when_orphaned() -> None:
-    walk = runs.with_tools()
-    runs.clear(walk, 1)
-    assert next_steps(View(walk.state, "main")) == ("intend_tool", "settle_tool")
-    assert next_steps(View(walk.state, "main"), orphaned=True) == ("intend_tool", "interrupt_tool")
-    cancelled = with_run(walk.state, control=CANCEL)
-    assert next_steps(View(cancelled, "main")) == ("settle_cancelled_tool", "cancel_refused_tool")
-    assert next_steps(View(cancelled, "main"), orphaned=True) == ("interrupt_cancelled_tool",)
-    walk.take(TRANSITIONS["settle_tool"], ToolResult(message=result("t1", "remove")))
-    runs.clear(walk, 3, Replay.SAFE)
-    assert next_steps(View(walk.state, "main"), orphaned=True) == ("complete_terminating_batch", "complete_batch")

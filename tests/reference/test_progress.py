@@ -1,11 +1,23 @@
 """Whether a commit came in its turn, on every walk and for each way to be out of turn (§3.12, §4.5, §4.6)."""
 
+import json
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 
 import pytest
 
-from restartpoint_reference import TRANSITIONS, Commit, Explained, Misstep, Namespace, Progress, State, apply, explain
+from restartpoint_reference import (
+    TRANSITIONS,
+    Commit,
+    Explained,
+    Misstep,
+    Namespace,
+    Progress,
+    SetRegister,
+    State,
+    apply,
+    explain,
+)
 from restartpoint_reference.transitions.checkpoint import Drain
 from restartpoint_reference.transitions.frame import Inputs, Nothing
 from restartpoint_reference.transitions.generation import IntendAssistant, StartGeneration
@@ -205,3 +217,17 @@ def test_an_idle_lane_asks_for_nothing_and_a_step_on_it_is_out_of_turn() -> None
     assert isinstance(misstep, Misstep)
     assert "no operation under way" in misstep.reason
     assert walk.state.keys(Namespace.OP_META) == []
+
+
+def test_a_state_that_cannot_be_read_asks_for_nothing_and_accuses_nobody() -> None:
+    walk = runs.with_tools()
+    held = walk.state.value(Namespace.OP_STATE, runs.RUN)
+    text = json.dumps(held).replace(f'"assistantEntryId": "{runs.R1}"', f'"assistantEntryId": "{uid(9, 9)}"')
+    lost = apply(
+        walk.state, [SetRegister(namespace=Namespace.OP_STATE, key=runs.RUN, value=json.loads(text))], timestamp=1
+    )
+    assert isinstance(lost, tuple)
+    progress = Progress.of(lost[0])
+    assert progress.due("main") == ()
+    step, after = list(seen(runs.refused_tools()))[-2]
+    going_on(progress.after(step.commit, after))

@@ -5,6 +5,7 @@ from typing import Final
 
 from restartpoint_reference.classify import handles_are_equal
 from restartpoint_reference.shapes import UNSET, Json, Unset
+from restartpoint_reference.transitions.cancellation import cancellation_is_requested, response_is_aborted
 from restartpoint_reference.transitions.frame import (
     Inputs,
     NotThis,
@@ -256,15 +257,10 @@ def settle_poll_failure(view: View, inputs: SettleFailure) -> Writes:
 # --- cancellation
 
 
-def cancellation_is_requested(view: View, _: Inputs) -> str | None:
-    """Somebody has durably asked the operation to stop (§4.6)."""
-    return None if isinstance(view.run.control, CancelRequested) else "nobody asked to cancel"
-
-
-def response_is_aborted(_: View, inputs: Response) -> str | None:
-    """A cancelled settlement commits an aborted response that says why (§3.7, decision AMB-46)."""
-    if role(inputs.response) != "assistant" or stop_reason(inputs.response) is not StopReason.ABORTED:
-        return "the committed response is not aborted"
+def aborted_response_says_why(_: View, inputs: Response) -> str | None:
+    """An aborted response keeps the reason that its stop reason no longer tells (§3.7, decision AMB-46)."""
+    if role(inputs.response) != "assistant":
+        return "the response is not an assistant message"
     return None if error_message(inputs.response) else "an aborted response says why"
 
 
@@ -278,7 +274,7 @@ def _who_answered(_: View, inputs: Response) -> str:
     section="3.2, 4.6",
     phases=POLL,
     inputs=Response,
-    guards=(cancellation_is_requested, response_is_aborted),
+    guards=(cancellation_is_requested, response_is_aborted, aborted_response_says_why),
     extract=settled_response,
     detail=_who_answered,
 )

@@ -3,12 +3,13 @@
 from collections.abc import Callable
 
 from restartpoint_reference import TRANSITIONS as T
-from restartpoint_reference import Json, JsonObject, Namespace, SetRegister, apply
+from restartpoint_reference import JsonObject
 from restartpoint_reference.transitions.generation import Reservation
 from restartpoint_reference.transitions.settlement import Response, SettleFailure, SettleToolCalls
 from restartpoint_reference.transitions.tools import ToolResult
 from tests.reference.walk import Walk, assistant, result, text, uid
 from tests.reference.walks import runs
+from tests.reference.walks.abort import abort
 from tests.reference.walks.places import FAILURE, MESSAGE, RESPONSE, WORDS, under
 
 HANDLE: JsonObject = {"id": "job-1", "provider": "acme", "modelId": "m-1", "api": "scripted", "queue": {"n": [1, None]}}
@@ -32,18 +33,6 @@ def polled() -> Walk:
     """A run whose first poll may have been sent."""
     walk = suspended()
     walk.take(T["intend_poll"], Reservation(response_entry_id=P1, usage_id=V1))
-    return walk
-
-
-def cancelled(walk: Walk) -> Walk:
-    """The same run after an abort that is written here by hand: public calls have walks of their own."""
-    held = walk.state.value(Namespace.OP_STATE, runs.RUN)
-    assert isinstance(held, dict)
-    control: Json = {"status": "cancel_requested", "requestedAt": 9, "drainedSteer": [], "drainedFollowUp": []}
-    write = SetRegister(namespace=Namespace.OP_STATE, key=runs.RUN, value={**held, "control": control})
-    applied = apply(walk.state, [write], timestamp=9)
-    assert isinstance(applied, tuple)
-    walk.state = applied[0]
     return walk
 
 
@@ -100,7 +89,7 @@ def replaced_poll() -> Walk:
 
 def cancelled_poll() -> Walk:
     """A fetch that was really started keeps its content and usage."""
-    walk = cancelled(polled())
+    walk = abort(polled())
     walk.take(T["cancel_poll"], Response(response=assistant(text("half"), stop="aborted", error="was stop")))
     return walk
 
