@@ -39,7 +39,7 @@ def project(state: State, leaf: str | None, projectors: Mapping[str, Projector] 
 
 def messages_of(entry: Entry, projectors: Mapping[str, Projector] | None = None) -> list[Message]:
     """What one entry adds to the context, oldest first and not healed; rule 3 applies in a retained tail too."""
-    return [message for message in _messages(entry, projectors or {}) if not _is_dropped(message)]
+    return [message for message in _messages(entry, projectors or {}) if not is_dropped(message)]
 
 
 def _messages(entry: Entry, projectors: Mapping[str, Projector]) -> Iterable[Message]:
@@ -62,7 +62,8 @@ def _summary(lead: str, entry: Entry) -> Message:
     return {"role": "user", "content": [{"type": "text", "text": text}], "timestamp": entry.timestamp}
 
 
-def _is_dropped(message: Message) -> bool:
+def is_dropped(message: Message) -> bool:
+    """Whether the message never enters the context, wherever it stands (rule 3)."""
     return role(message) == "assistant" and message.get("stopReason") in DROPPED
 
 

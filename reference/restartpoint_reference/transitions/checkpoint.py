@@ -17,7 +17,7 @@ from restartpoint_reference.transitions.frame import (
 )
 from restartpoint_reference.transitions.placement import pending_entry, placement, without
 from restartpoint_reference.transitions.terminal import inbox_is_empty
-from restartpoint_reference.tree import DROPPED
+from restartpoint_reference.tree import is_dropped
 from restartpoint_reference.vocabulary.entries import Namespace
 from restartpoint_reference.vocabulary.messages import role
 from restartpoint_reference.vocabulary.registers import PendingCustom, PendingMessage
@@ -69,7 +69,7 @@ def projects(view: View, id: str) -> bool | None:
     """Whether a queued write will stand in the context (§2.5); None for a custom one, of which a projector decides."""
     match pending_entry(view, id):
         case PendingMessage(payload=message):
-            return role(message) != "assistant" or message.get("stopReason") not in DROPPED
+            return not is_dropped(message)
         case PendingCustom():
             return None
 
