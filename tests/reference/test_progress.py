@@ -15,6 +15,7 @@ from restartpoint_reference import (
     Progress,
     SetRegister,
     State,
+    View,
     apply,
     explain,
 )
@@ -231,3 +232,37 @@ def test_a_state_that_cannot_be_read_asks_for_nothing_and_accuses_nobody() -> No
     assert progress.due("main") == ()
     step, after = list(seen(runs.refused_tools()))[-2]
     going_on(progress.after(step.commit, after))
+
+
+OUT_OF_TURN = {
+    "consume_steer": {("apply_writes", "apply_projecting_writes")},
+    "mark_threshold_checked": {("apply_writes", "apply_projecting_writes"), ("consume_steer",)},
+    "begin_threshold_compaction": {("apply_writes", "apply_projecting_writes"), ("consume_steer",)},
+    "start_generation": {("apply_writes", "apply_projecting_writes"), ("consume_steer",)},
+    "consume_follow_up": {("apply_writes", "apply_projecting_writes"), ("consume_steer",)},
+}
+"""The steps that their own guards let pass although others are due first: the order of a checkpoint (§3.12)."""
+
+
+def test_a_step_that_its_guards_let_pass_too_early_is_found() -> None:
+    """Every step of every walk is tried in every state of all walks."""
+    steps = [step for scenario in SCENARIOS for step in scenario().steps]
+    moves = {(step.commit.name, repr(step.inputs)): step.inputs for step in steps if not is_public(step)}
+    found: dict[str, set[tuple[str, ...]]] = {}
+    for step in steps:
+        progress = Progress.of(step.before, restarts_are_seen=False)
+        view = View(step.before, step.commit.lane or "main")
+        for (name, _), inputs in moves.items():
+            if view.phase not in TRANSITIONS[name].phases or name in progress.due(view.lane):
+                continue
+            commit = TRANSITIONS[name].commit(view, inputs)
+            if isinstance(commit, Commit):
+                misstep = progress.after(commit, step.before)
+                assert isinstance(misstep, Misstep)
+                assert misstep.section == "3.12" or misstep.section.endswith("3.12")
+                found.setdefault(name, set()).add(misstep.missing)
+    assert found == OUT_OF_TURN
+
+
+def is_public(step: Step) -> bool:
+    return TRANSITIONS[step.commit.name].public
