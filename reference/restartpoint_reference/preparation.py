@@ -12,7 +12,7 @@ from typing import TypeAlias
 from restartpoint_reference.queries import BranchScan, path, scan_branch
 from restartpoint_reference.shapes import UNSET, JsonObject, Record, Unset, same
 from restartpoint_reference.store import State
-from restartpoint_reference.tree import messages_of
+from restartpoint_reference.tree import is_dropped, messages_of
 from restartpoint_reference.vocabulary.entries import Entry, EntryType
 from restartpoint_reference.vocabulary.messages import Message, role
 from restartpoint_reference.vocabulary.registers import (
@@ -77,9 +77,13 @@ def _places(entries: Iterable[Entry]) -> list[Place]:
 
 
 def unprojectable(places: Iterable[Place], projected: Sequence[Projected]) -> str | None:
-    """Why these projections cannot be those of the custom entries that stand here; None when they can."""
+    """Why these projections cannot be those of the custom entries that stand here; None when they can (rules 3, 4)."""
     custom = {key for key, known in places if known is None}
-    strays = [item.entry_id for item in projected if item.entry_id not in custom or not item.messages]
+    strays = [
+        item.entry_id
+        for item in projected
+        if item.entry_id not in custom or not item.messages or any(map(is_dropped, item.messages))
+    ]
     return f"no custom entry projects for {', '.join(strays)}" if strays else None
 
 
