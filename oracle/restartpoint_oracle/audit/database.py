@@ -1,7 +1,8 @@
 """A SQLite session as a final state (§1.7): its rows as the model's state, and what is kept beside them.
 
 It is read in one read transaction of a connection that cannot write. SQLite makes files of its own beside a database in
-WAL mode, so one that nobody has open is read as immutable, and one whose log lost its index is read from a copy.
+WAL mode, so one that nobody has open is read as immutable, one whose log lost its index is read from a copy, and every
+other one with its index read only.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ def _connected(path: Path) -> Iterator[sqlite3.Connection]:
                 yield connection
     else:
         alone = not (logged or index.exists() or journal.exists())
-        with closing(_connect(path, "mode=ro&immutable=1" if alone else "mode=ro")) as connection:
+        with closing(_connect(path, "mode=ro&immutable=1" if alone else "mode=ro&readonly_shm=1")) as connection:
             yield connection
 
 
