@@ -20,6 +20,7 @@ from restartpoint_oracle.doubles import ManualClock, counted_ids
 from restartpoint_oracle.effects import check_sandwich
 from restartpoint_oracle.errors import ContentDiffers
 from restartpoint_oracle.judge import lanes_of
+from restartpoint_oracle.logged import LoggedTimers
 from restartpoint_oracle.places import LEASE_MS, Place
 from restartpoint_oracle.samples import FIRST_TRANSACTION, METADATA
 from restartpoint_oracle.wire import JsonObject
@@ -137,7 +138,7 @@ class Run:
                 models=MortalModels(scenario.models(), process),
                 model=scenario.model,
                 tools=[MortalTool(tool, process) for tool in scenario.tools()],
-                timers=JumpingTimers(self._clock),
+                timers=LoggedTimers(JumpingTimers(self._clock), process.effects),
                 blocking=InlineWork(),
             )
         )

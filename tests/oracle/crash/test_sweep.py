@@ -22,12 +22,13 @@ def swept_twice_per_boundary(report: SweepReport) -> SweepReport:
     return report
 
 
-@pytest.mark.covers("ST-0.3-10", "ST-0.4-06", "ST-0.1-01")
+@pytest.mark.covers("ST-0.1-01", "RT-4.5-07", "RT-4.5-08", "RT-4.5-10")
 @pytest.mark.parametrize("name", sorted(SCENARIOS))
 async def test_a_crash_around_any_commit_does_not_show_on_memory(name: str) -> None:
     swept_twice_per_boundary(await sweep(SCENARIOS[name], MemoryPlace))
 
 
+@pytest.mark.covers("ST-0.4-06", "RT-4.5-09", "TIER-A-11", "RT-3.11-08")
 @pytest.mark.parametrize("name", ON_JSONL)
 async def test_a_crash_around_any_commit_does_not_show_on_jsonl(name: str, tmp_path: Path) -> None:
     new = new_folders(tmp_path)
@@ -40,13 +41,13 @@ async def test_a_crash_around_any_commit_does_not_show_on_sqlite(name: str, tmp_
     swept_twice_per_boundary(await sweep(SCENARIOS[name], lambda: SqlitePlace(new())))
 
 
+@pytest.mark.covers("TIER-A-12", "RT-4.5-06")
 async def test_a_second_crash_during_recovery_does_not_show_either() -> None:
     report = await sweep(SCENARIOS["follow_up"], MemoryPlace, crashes=2)
     report.verify()
     assert report.runs > 200
 
 
-@pytest.mark.covers("ST-0.5-03")
 async def test_every_difference_that_may_be_does_occur() -> None:
     report = await sweep(SCENARIOS["terminating_batch"], MemoryPlace)
     assert {INTERRUPTED, FAILED, REPEATED_REQUEST} <= report.allowed.keys()

@@ -10,7 +10,6 @@ from restartpoint_oracle.crash import SCENARIOS, CrashShows, sweep_torn_jsonl, s
 from restartpoint_oracle.places import JsonlPlace, SqlitePlace
 
 
-@pytest.mark.covers("ST-1.7-13")
 async def test_a_line_that_is_cut_at_a_byte_is_dropped_whole_and_the_run_finishes(tmp_path: Path) -> None:
     report = await sweep_torn_jsonl(SCENARIOS["unsafe_tool"], tmp_path, every=53)
     report.verify()
