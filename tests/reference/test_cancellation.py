@@ -6,7 +6,15 @@ from dataclasses import replace
 import pytest
 
 from restartpoint_reference import TRANSITIONS as T
-from restartpoint_reference import Explained, JsonObject, Namespace, Refusal, View, explain
+from restartpoint_reference import (
+    Explained,
+    JsonObject,
+    Namespace,
+    Refusal,
+    View,
+    explain,
+    next_steps,
+)
 from restartpoint_reference.transitions.cancellation import answer_of_abort
 from restartpoint_reference.transitions.finalization import Finalize, result_of_an_ended
 from restartpoint_reference.transitions.frame import Inputs, NotThis
@@ -25,9 +33,10 @@ from restartpoint_reference.vocabulary.registers import (
 )
 from restartpoint_reference.vocabulary.states import EMPTY_INBOX, CancelRequested, Checkpoint, NeedAssistant, RunState
 from tests.reference.walk import NOTHING, Walk, as_elements, assistant, result, text, uid, usage, user
-from tests.reference.walks import SCENARIOS, abort, inbox, planted, runs
+from tests.reference.walks import SCENARIOS, abort, compaction, inbox, runs
 from tests.reference.walks.abort import ABORT, refuse
 from tests.reference.walks.inbox import F1, S1, S2, W1
+from tests.reference.walks.planted import plant
 
 ABORTED = assistant(stop="aborted", error="aborted by the user", output=0)
 SYNTHETIC = SyntheticResponse(api="scripted", timestamp=5, reason="aborted by the user")
@@ -52,7 +61,7 @@ def written(walk: Callable[[], Walk]) -> Callable[[], Walk]:
 
 REFUSED: list[tuple[Callable[[], Walk], str, Inputs, str]] = [
     (runs.opened, "abort_run", ABORT, "from_phase"),
-    (planted.compaction, "abort_run", ABORT, "from_phase"),
+    (abort.compacting, "abort_run", ABORT, "from_phase"),
     (runs.prompted, "abort_structural", ABORT, "from_phase"),
     (cancelled(runs.prompted), "abort_run", ABORT, "control_is_running"),
     (cancelled(runs.prompted), "enqueue_steer", QueuedMessage(id=S1, message=user("a")), "control_is_running"),
@@ -88,15 +97,15 @@ REFUSED: list[tuple[Callable[[], Walk], str, Inputs, str]] = [
     (cancelled(inbox.failing), "finish_failed", NOTHING, "control_is_running"),
     (runs.deferred_run, "finish_aborted_deferred", NOTHING, "cancellation_is_requested"),
     (written(runs.deferred_run), "finish_aborted_deferred", NOTHING, "inbox_is_empty"),
-    (planted.compacting_run, "finish_aborted_compaction_in_run", NOTHING, "cancellation_is_requested"),
-    (written(planted.compacting_run), "finish_aborted_compaction_in_run", NOTHING, "inbox_is_empty"),
-    (planted.compaction, "finish_aborted_structural", NOTHING, "cancellation_is_requested"),
-    (planted.navigation, "finish_aborted_structural", NOTHING, "cancellation_is_requested"),
+    (compaction.at_threshold, "finish_aborted_compaction_in_run", NOTHING, "cancellation_is_requested"),
+    (written(compaction.at_threshold), "finish_aborted_compaction_in_run", NOTHING, "inbox_is_empty"),
+    (abort.compacting, "finish_aborted_structural", NOTHING, "cancellation_is_requested"),
+    (abort.navigating, "finish_aborted_structural", NOTHING, "cancellation_is_requested"),
     (runs.opened, "finalize_externally", Finalize(outcome=Outcome.ABORTED), "from_phase"),
     (runs.prompted, "finalize_externally", Finalize(outcome=Outcome.FAILED), "outcome_fits_the_operation"),
     (runs.prompted, "finalize_externally", Finalize(outcome=Outcome.COMPLETED), "outcome_fits_the_operation"),
     (runs.prompted, "finalize_externally", Finalize(outcome=Outcome.DECLINED), "outcome_fits_the_operation"),
-    (planted.compaction, "finalize_externally",
+    (abort.compacting, "finalize_externally",
      Finalize(outcome=Outcome.COMPLETED, run_completion=RunCompletion.ASSISTANT), "outcome_fits_the_operation"),
     (inbox.failing, "finalize_externally", Finalize(outcome=Outcome.FAILED, error=FAILED), "failure_keeps_its_error"),
 ]  # fmt: skip
@@ -112,7 +121,7 @@ def test_nothing_is_cancelled_unless_asked_and_nothing_starts_once_it_is(
 
 
 EVERYWHERE = [
-    runs.prompted, inbox.answered, runs.requested, runs.with_tools, runs.deferred_run, planted.compacting_run,
+    runs.prompted, inbox.answered, runs.requested, runs.with_tools, runs.deferred_run, compaction.at_threshold,
     inbox.failing,
 ]  # fmt: skip
 
@@ -136,17 +145,17 @@ def test_an_abort_changes_the_control_and_the_messages_that_wait_and_nothing_els
 
 
 @pytest.mark.covers("RT-4.6-T84")
-@pytest.mark.parametrize("walk", [planted.compaction, planted.navigation])
+@pytest.mark.parametrize("walk", [abort.compacting, abort.navigating])
 def test_a_structural_operation_drains_nothing(walk: Callable[[], Walk]) -> None:
     led = walk()
     led.take(T["abort_structural"], ABORT)
     control = View(led.state, "main").operation_state.control
     assert control == CancelRequested(requested_at=4000, drained_steer=(), drained_follow_up=())
     answer = answer_of_abort(View(led.state, "main"))
-    assert (answer.operation_id, answer.steer, answer.follow_up) == (planted.OPERATION, (), ())
+    assert (answer.operation_id, answer.steer, answer.follow_up) == (View(led.state, "main").operation_id, (), ())
 
 
-@pytest.mark.covers("RT-3.11-07", "RT-4.6-03")
+@pytest.mark.covers("RT-3.11-07", "RT-4.6-03", "RT-4.6-05")
 def test_every_abort_of_an_open_run_answers_what_the_first_one_drained() -> None:
     walk = inbox.answered()
     inbox.steer(walk, S1)
@@ -166,6 +175,7 @@ def test_every_abort_of_an_open_run_answers_what_the_first_one_drained() -> None
     with pytest.raises(NotThis):
         answer_of_abort(View(walk.state, "main"))
     assert walk.state.keys(Namespace.PENDING_ENTRY) == []
+    assert {S1, F1}.isdisjoint(walk.state.entries)
 
 
 @pytest.mark.covers("RT-3.11-05")
@@ -227,6 +237,7 @@ def test_a_response_that_holds_nothing_is_the_synthetic_one() -> None:
     other.take(T["settle_cancelled"], Response(response={**empty, "responseId": "r-1"}))
 
 
+@pytest.mark.covers("AMB-39", "AMB-40")
 def test_a_cancelled_batch_leaves_a_checkpoint_that_nobody_continues() -> None:
     """The last result writes the ordinary continuation (decision AMB-39); cancellation ends the run all the same."""
     walk = abort.planned_calls()
@@ -244,7 +255,7 @@ def test_a_cancelled_batch_leaves_a_checkpoint_that_nobody_continues() -> None:
     assert details == ["cancel_refused_tool", "interrupt_cancelled_tool"]
 
 
-@pytest.mark.covers("RT-4.6-15", "RT-3.12-T73")
+@pytest.mark.covers("RT-4.6-15", "RT-3.12-T73", "RT-4.6-10", "AMB-43")
 @pytest.mark.parametrize("scenario", [scenario for scenario in SCENARIOS if scenario.__module__ == abort.__name__])
 def test_an_aborted_end_names_the_newest_response_and_invents_none(scenario: Callable[[], Walk]) -> None:
     walk = scenario()
@@ -279,13 +290,24 @@ def test_an_end_from_outside_takes_everything_that_the_operation_owned() -> None
     assert S1 not in state.entries
 
 
-@pytest.mark.parametrize("walk", [planted.compaction, planted.navigation])
+@pytest.mark.covers("RT-3.13-05")
+@pytest.mark.parametrize("walk", [abort.compacting, abort.navigating])
 def test_structural_work_ends_from_outside_without_a_publication(walk: Callable[[], Walk]) -> None:
     led = walk()
     leaf = View(led.state, "main").leaf
     led.take(T["finalize_externally"], Finalize(outcome=Outcome.COMPLETED))
     assert View(led.state, "main").leaf == leaf
+    last = led.state.value(Namespace.LANE_LAST_RESULT, "main")
+    assert isinstance(last, dict)
+    assert sorted(last) == ["kind", "leafId", "operationId", "outcome"]
     assert led.state.keys(Namespace.OP_PREPARATION) == []
+
+
+@pytest.mark.covers("RT-4.9-04")
+def test_after_a_suspended_run_was_ended_from_outside_nothing_is_left_to_resume() -> None:
+    walk = abort.failed_from_outside()
+    assert next_steps(View(walk.state, "main"), orphaned=True) == ()
+    assert View(walk.state, "main").lane_state.current_operation_id is None
 
 
 @pytest.mark.covers("RT-4.9-05")
@@ -306,6 +328,6 @@ def test_a_result_that_another_operation_has_overwritten_is_nobodys_any_more() -
         result_of_an_ended(View(runs.opened().state, "main"), runs.RUN)
     with pytest.raises(NotThis, match="is that of"):
         result_of_an_ended(View(runs.plain_run().state, "main"), uid(1, 1))
-    walk = planted.plant(runs.plain_run(), (Namespace.LANE_LAST_RESULT, "main", {}))
+    damaged = plant(runs.plain_run(), (Namespace.LANE_LAST_RESULT, "main", {}))
     with pytest.raises(NotThis, match=r"lane\.lastResult/main: "):
-        result_of_an_ended(View(walk.state, "main"), runs.RUN)
+        result_of_an_ended(View(damaged.state, "main"), runs.RUN)

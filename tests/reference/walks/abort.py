@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from restartpoint_reference import TRANSITIONS as T
+from restartpoint_reference.transitions.attempts import IntendSummaryRequest, SettleSummaryRequest
 from restartpoint_reference.transitions.cancellation import Abort
 from restartpoint_reference.transitions.finalization import Finalize
 from restartpoint_reference.transitions.generation import SyntheticResponse
@@ -12,7 +13,7 @@ from restartpoint_reference.transitions.tools import ToolResult
 from restartpoint_reference.vocabulary.registers import ErrorCode, OperationError, Outcome, RunCompletion
 from restartpoint_reference.vocabulary.states import Replay
 from tests.reference.walk import Walk, assistant, result, text, uid, usage, user
-from tests.reference.walks import inbox, planted, runs
+from tests.reference.walks import compaction, inbox, navigation, runs
 from tests.reference.walks.inbox import F1, S1, S2, W1, W2, W3
 from tests.reference.walks.places import MESSAGE, RESPONSE, RESULT, USAGE, WORDS
 
@@ -159,24 +160,44 @@ def suspended() -> Walk:
 
 def compacting_run() -> Walk:
     """A compaction inside the run is discarded."""
-    walk = abort(planted.compacting_run())
+    walk = abort(compaction.at_threshold())
     inbox.write_note(walk, W1)
     walk.take(T["apply_cancelled_writes"])
     walk.take(T["finish_aborted_compaction_in_run"])
     return walk
 
 
-def compaction() -> Walk:
+def summarizing_run() -> Walk:
+    """So is one whose summary is being generated; what a live request cost is kept (decision AMB-44)."""
+    walk = compaction.generating(compaction.at_threshold())
+    walk.take(T["intend_summary_request"], IntendSummaryRequest(usage_id=uid(620, 1)))
+    abort(walk)
+    walk.take(T["settle_summary_request"], SettleSummaryRequest(usage=usage(input=5)))
+    walk.take(T["finish_aborted_compaction_in_run"])
+    return walk
+
+
+def compacting() -> Walk:
+    """A compaction by itself that is deciding."""
+    return compaction.asked(runs.plain_run(), compaction.cut(2))
+
+
+def navigating() -> Walk:
+    """A navigation that is about to move the leaf."""
+    return navigation.moving(runs.plain_run(), None)
+
+
+def discarded_compaction() -> Walk:
     """A compaction by itself is discarded."""
-    walk = planted.compaction()
+    walk = compaction.generating(compacting())
     walk.take(T["abort_structural"], ABORT)
     walk.take(T["finish_aborted_structural"])
     return walk
 
 
-def navigation() -> Walk:
+def stopped_navigation() -> Walk:
     """A navigation that is aborted moves nothing."""
-    walk = planted.navigation()
+    walk = navigating()
     walk.take(T["abort_structural"], ABORT)
     walk.take(T["finish_aborted_structural"])
     return walk
@@ -210,8 +231,8 @@ def completed_from_outside() -> Walk:
 
 SCENARIOS: tuple[Callable[[], Walk], ...] = (
     drained_run, before_the_first_request, received, not_received, ready, waiting_for_a_retry, failing, planned_calls,
-    started_calls, refused_calls, orphaned_calls, suspended, compacting_run, compaction, navigation,
-    ended_from_outside, failed_from_outside, completed_from_outside,
+    started_calls, refused_calls, orphaned_calls, suspended, compacting_run, summarizing_run,
+    discarded_compaction, stopped_navigation, ended_from_outside, failed_from_outside, completed_from_outside,
 )  # fmt: skip
 
 _BEGUN = WORDS - {f"{MESSAGE}.content.*.type"}
