@@ -62,7 +62,9 @@ class Queries:
         """The registers in the order of ``keys``, None where there is none."""
         return [self.get_register(namespace, key) for namespace, key in keys]
 
-    def list_registers(self, namespace: Namespace[V], key_prefix: str = "") -> list[Register[V]]:
+    def list_registers(
+        self, namespace: Namespace[V], key_prefix: str = "", limit: int | None = None
+    ) -> list[Register[V]]:
         """The registers whose key starts with the prefix, ascending by code points."""
         if not _is_storable(key_prefix):
             return []
@@ -70,9 +72,9 @@ class Queries:
         end = _end_of_prefix(key_prefix)
         if end is not None:
             sql, arguments = f"{sql} AND key < ?", [key_prefix, end]
+        found = self._connection.execute(f"{sql} ORDER BY key LIMIT ?", (namespace.name, *arguments, _sql_limit(limit)))
         return [
-            Register(namespace=namespace, key=key, value=namespace.decode(value), seq=seq)
-            for key, seq, value in self._connection.execute(f"{sql} ORDER BY key", (namespace.name, *arguments))
+            Register(namespace=namespace, key=key, value=namespace.decode(value), seq=seq) for key, seq, value in found
         ]
 
     def scan_branch(self, query: BranchScan) -> list[Entry]:

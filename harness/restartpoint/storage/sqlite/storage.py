@@ -23,7 +23,7 @@ from restartpoint.storage.jsonl.files import Durability
 from restartpoint.storage.sqlite.hop import Hop, default_hop
 from restartpoint.storage.sqlite.lease import LeaseSettings
 from restartpoint.storage.sqlite.queries import Queries
-from restartpoint.storage.sqlite.recent import Recent
+from restartpoint.storage.sqlite.recent import MOST_REGISTERS, Recent
 from restartpoint.storage.sqlite.session import SqliteSession, delete_file, read_metadata
 
 __all__ = ["SqliteStorage"]
@@ -147,7 +147,9 @@ class SqliteStorage:
         return await self._read(partial(self._read_registers, keys)) if known is None else known
 
     async def list_registers(self, namespace: Namespace[V], key_prefix: str = "") -> list[Register[V]]:
-        return await self._read(lambda queries: queries.list_registers(namespace, key_prefix))
+        recent = self._settled()
+        known = None if recent is None else recent.listed(namespace, key_prefix)
+        return await self._read(partial(self._list_registers, namespace, key_prefix)) if known is None else known
 
     async def scan_branch(self, query: BranchScan) -> list[Entry]:
         return await self._read(lambda queries: queries.scan_branch(query))
@@ -204,6 +206,15 @@ class SqliteStorage:
         if self._recent is not None:
             self._recent.note_registers(found)
         return found
+
+    def _list_registers(self, namespace: Namespace[V], key_prefix: str, queries: Queries) -> list[Register[V]]:
+        """Runs on the connection's thread."""
+        if self._recent is not None and self._recent.may_know(namespace.name):
+            self._recent.note_namespace(namespace.name, queries.list_registers(namespace, limit=MOST_REGISTERS + 1))
+            known = self._recent.listed(namespace, key_prefix)
+            if known is not None:
+                return known
+        return queries.list_registers(namespace, key_prefix)
 
     @classmethod
     async def _opened(

@@ -52,6 +52,55 @@ async def test_what_was_read_is_reread_without_a_statement(
         assert connections.take() == []
 
 
+async def test_a_namespace_that_was_listed_is_listed_again_without_a_statement(
+    path: Path, clock: HeldClock, connections: Connections
+) -> None:
+    async with created(path, clock, initial=tx(*(RegisterSet(FACT_CUSTOM, key, 0) for key in ("b", "a:1")))):
+        pass
+    async with opened(path, clock) as storage:
+        assert [register.key for register in await storage.list_registers(FACT_CUSTOM, "a:")] == ["a:1"]
+        await storage.commit(
+            tx(RegisterDelete(FACT_CUSTOM, "b"), *(RegisterSet(FACT_CUSTOM, key, 1) for key in ("a:2", "a:", "c")))
+        )
+        connections.take()
+        everything = await storage.list_registers(FACT_CUSTOM)
+        below = await storage.list_registers(FACT_CUSTOM, "a:")
+        assert await storage.list_registers(FACT_CUSTOM, "b") == []
+        assert await storage.get_registers([(FACT_CUSTOM, "b"), (FACT_CUSTOM, "c")]) == [None, everything[-1]]
+        assert connections.take() == []
+    assert [(register.key, register.value) for register in everything] == [("a:", 1), ("a:1", 0), ("a:2", 1), ("c", 1)]
+    assert below == everything[:-1]
+    async with opened(path, clock, read_only=True) as again:
+        assert await again.list_registers(FACT_CUSTOM) == everything
+        assert await again.list_registers(FACT_CUSTOM, "a:") == below
+
+
+@pytest.mark.parametrize("before", [MOST_REGISTERS, MOST_REGISTERS + 1])
+async def test_a_namespace_too_large_to_be_known_is_asked_for(
+    path: Path, clock: HeldClock, connections: Connections, before: int
+) -> None:
+    facts = [RegisterSet(FACT_CUSTOM, f"{number:04}", number) for number in range(MOST_REGISTERS + 3)]
+    async with created(path, clock, initial=tx(*facts[:before])) as storage:
+        assert len(await storage.list_registers(FACT_CUSTOM)) == before
+        await storage.commit(tx(*facts[before:]))
+        connections.take()
+        assert [register.value for register in await storage.list_registers(FACT_CUSTOM)] == list(range(len(facts)))
+        assert len(connections.take()) == 1
+        assert [register.value for register in await storage.list_registers(FACT_CUSTOM, "000")] == list(range(10))
+        assert len(connections.take()) == 1
+
+
+async def test_after_an_uncertain_commit_the_file_is_asked_for_lists_too(path: Path, clock: HeldClock) -> None:
+    faults = StopAt()
+    storage = await SqliteStorage.create(path, METADATA, said("e1"), clock=clock, lease=BY_HAND, faults=faults)
+    assert await storage.list_registers(FACT_CUSTOM) == []
+    faults.point = "commit.after_write"
+    with pytest.raises(ProcessEnded):
+        await storage.commit(tx(RegisterSet(FACT_CUSTOM, "k", 1)))
+    assert [register.key for register in await storage.list_registers(FACT_CUSTOM)] == ["k"]
+    await storage.close()
+
+
 async def test_a_deleted_register_is_gone(path: Path, clock: HeldClock) -> None:
     async with created(path, clock) as storage:
         await storage.commit(tx(RegisterSet(FACT_CUSTOM, "k", 1)))
