@@ -10,10 +10,11 @@ from itertools import count
 
 from restartpoint_reference import TRANSITIONS, Commit, InsertEntry, Json, JsonObject, Namespace, State, apply
 from restartpoint_reference.transitions.acceptance import AcceptRun, NewMessage
+from restartpoint_reference.transitions.facts import RecordUsage, SetFact
 from restartpoint_reference.transitions.frame import Inputs, Nothing, View
 from restartpoint_reference.transitions.generation import IntendAssistant, StartGeneration
 from restartpoint_reference.transitions.queues import IdleWrite, QueuedMessage
-from restartpoint_reference.transitions.session import Configuration, CreateLane, RecordUsage, SetFact
+from restartpoint_reference.transitions.session import Configuration, CreateLane
 from restartpoint_reference.transitions.settlement import Response, SettleRetryable, SettleToolCalls
 from restartpoint_reference.transitions.tools import IntendTool, ToolResult
 from restartpoint_reference.vocabulary.messages import zero_usage

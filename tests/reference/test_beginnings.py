@@ -6,8 +6,9 @@ import pytest
 
 from restartpoint_reference import TRANSITIONS, Commit, Namespace, Observed, State, Unexplained, explain
 from restartpoint_reference.transitions.copies import CopiedLane, ForkInto, ImportV3
+from restartpoint_reference.transitions.facts import FactAddress, SessionId, SetFact
 from restartpoint_reference.transitions.frame import Inputs
-from restartpoint_reference.transitions.session import Configuration, CreateLane, FactAddress, SessionId, SetFact
+from restartpoint_reference.transitions.session import Configuration, CreateLane
 from tests.reference.walk import Walk, uid, usage
 from tests.reference.walks import runs, sessions
 from tests.reference.walks.planted import plant

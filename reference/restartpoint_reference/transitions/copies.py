@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from restartpoint_reference.shapes import UNSET, JsonObject, Refused, Unset, as_object
+from restartpoint_reference.transitions.facts import FACTS, RESERVED_FACTS, SetFact, fact_is_well_formed
 from restartpoint_reference.transitions.frame import (
     NO_LANE,
     Inputs,
@@ -17,15 +18,7 @@ from restartpoint_reference.transitions.frame import (
     Writes,
     transition,
 )
-from restartpoint_reference.transitions.session import (
-    FACTS,
-    IDLE_LANE,
-    MAIN,
-    SetFact,
-    fact_is_well_formed,
-    is_lane_name,
-    session_is_new,
-)
+from restartpoint_reference.transitions.session import IDLE_LANE, MAIN, is_lane_name, session_is_new
 from restartpoint_reference.vocabulary.entries import (
     EntryType,
     InsertEntry,
@@ -95,7 +88,7 @@ def facts_may_be_copied(view: View, inputs: Content) -> str | None:
         if fact.namespace is Namespace.FACT_LABEL and fact.key not in copied:
             return f"the label of {fact.key}, which is not copied"
         names_the_parent = fact.key == PARENT_FACT and isinstance(fact.value, str)
-        if fact.namespace is Namespace.FACT_CUSTOM and fact.key.startswith("session/") and not names_the_parent:
+        if fact.namespace is Namespace.FACT_CUSTOM and fact.key.startswith(RESERVED_FACTS) and not names_the_parent:
             return f"{fact.key} is the source's own"
     return None
 

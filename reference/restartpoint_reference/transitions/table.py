@@ -13,6 +13,7 @@ from restartpoint_reference.transitions import (
     compaction,
     copies,
     deferred,
+    facts,
     failure,
     finalization,
     generation,
@@ -29,7 +30,8 @@ from restartpoint_reference.transitions.frame import ANY, NO_LANE, Transition
 
 _ROOMS: Final = (
     acceptance, checkpoint, generation, settlement, tools, deferred, compaction, publication, navigation,
-    structural, attempts, failure, cancellation, cancelled_tools, terminal, finalization, queues, session, copies,
+    structural, attempts, failure, cancellation, cancelled_tools, terminal, finalization, queues, session, facts,
+    copies,
 )  # fmt: skip
 
 

@@ -7,9 +7,10 @@ from restartpoint_reference import TRANSITIONS as T
 from restartpoint_reference import Json, JsonObject, Namespace
 from restartpoint_reference.transitions.acceptance import AcceptRun, NewMessage
 from restartpoint_reference.transitions.checkpoint import RunEndFollowUp
+from restartpoint_reference.transitions.facts import FactAddress, RecordUsage, SetFact
 from restartpoint_reference.transitions.generation import IntendAssistant, StartGeneration, SyntheticFailure
 from restartpoint_reference.transitions.queues import IdleWrite, QueuedId, QueuedMessage
-from restartpoint_reference.transitions.session import Configuration, CreateLane, FactAddress, RecordUsage, SetFact
+from restartpoint_reference.transitions.session import Configuration, CreateLane
 from restartpoint_reference.transitions.settlement import Response, SettleFailure, SettleRetryable, SettleToolCalls
 from restartpoint_reference.transitions.tools import IntendTool, ToolResult
 from restartpoint_reference.vocabulary.registers import CompactionSettings, LaneConfiguration, ModelIdentity

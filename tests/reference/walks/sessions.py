@@ -5,8 +5,9 @@ from collections.abc import Callable
 from restartpoint_reference import TRANSITIONS as T
 from restartpoint_reference import JsonObject, Namespace
 from restartpoint_reference.transitions.copies import CopiedLane, ForkInto, ImportV3
+from restartpoint_reference.transitions.facts import SessionId, SetFact
 from restartpoint_reference.transitions.queues import IdleWrite
-from restartpoint_reference.transitions.session import Configuration, SessionId, SetFact
+from restartpoint_reference.transitions.session import Configuration
 from tests.reference.walk import Walk, assistant, text, uid, usage, user
 from tests.reference.walks import runs
 from tests.reference.walks.places import CONFIGURED, INPUT, MESSAGE, RESPONSE, USAGE

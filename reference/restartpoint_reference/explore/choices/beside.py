@@ -9,18 +9,12 @@ from restartpoint_reference.shapes import JsonObject
 from restartpoint_reference.transitions.cancellation import Abort
 from restartpoint_reference.transitions.checkpoint import Drain
 from restartpoint_reference.transitions.copies import CopiedLane, ForkInto, ImportV3
+from restartpoint_reference.transitions.facts import FactAddress, RecordUsage, SessionId, SetFact
 from restartpoint_reference.transitions.failure import Queue, Revival
 from restartpoint_reference.transitions.finalization import Finalize
 from restartpoint_reference.transitions.frame import Inputs
 from restartpoint_reference.transitions.queues import DeferredWrite, IdleWrite, QueuedId, QueuedMessage
-from restartpoint_reference.transitions.session import (
-    Configuration,
-    CreateLane,
-    FactAddress,
-    RecordUsage,
-    SessionId,
-    SetFact,
-)
+from restartpoint_reference.transitions.session import Configuration, CreateLane
 from restartpoint_reference.vocabulary.entries import Namespace
 from restartpoint_reference.vocabulary.registers import Outcome
 from restartpoint_reference.vocabulary.states import RunState
