@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import cast
 
@@ -62,8 +61,8 @@ class Account:
 
     steps: list[StepAccount]
     lanes: dict[str, JsonObject]
-    results: dict[str, int | None]
-    """The step whose operation each lane's last result is of."""
+    latest: dict[str, int | None]
+    """The step that started each lane's open operation, else that of its last result."""
     facts: JsonObject
     stats: Json
     unsafe: frozenset[str]
@@ -98,7 +97,7 @@ class _Reading:
         return Account(
             steps=[self._step(number, step.words) for number, step in enumerate(scenario.steps())],
             lanes={lane: self._lane(lane, state) for lane, state in self._all("lane.state")},
-            results={lane: self._step_of_result(result) for lane, result in self._all("lane.lastResult")},
+            latest={lane: self._latest(lane, state) for lane, state in self._all("lane.state")},
             facts=self._facts(),
             stats=self._run.content["stats"],
             unsafe=frozenset(tool.name for tool in scenario.tools() if tool.replay == "never"),
@@ -170,15 +169,17 @@ class _Reading:
         kept = {key: value for key, value in row.items() if key not in ("id", "seq", "entryId")}
         return {**kept, "of": self._place(row["entryId"])} if "entryId" in row else kept
 
-    def _step_of_result(self, result: Json) -> int | None:
-        assert isinstance(result, dict)
-        return self._chronicle.step_of_operation(str(result["operationId"]))
+    def _latest(self, lane: str, state: Json) -> int | None:
+        result = dict(self._all("lane.lastResult")).get(lane)
+        assert isinstance(state, dict)
+        ended = result.get("operationId") if isinstance(result, dict) else None
+        return self._chronicle.step_of_operation(str(state["currentOperationId"] or ended))
 
     def _lane(self, lane: str, state: Json) -> JsonObject:
         assert isinstance(state, dict)
         result = dict(self._all("lane.lastResult")).get(lane)
         pending = dict(self._all("pending.entry"))
-        open_id = state.get("currentOperationId")
+        open_id = state["currentOperationId"]
         queued = state["pendingNextRun"]
         assert isinstance(queued, list)
         return {
@@ -186,7 +187,7 @@ class _Reading:
             "configuration": dict(self._all("lane.config")).get(lane),
             "last result": self._result(result) if isinstance(result, dict) else None,
             "waiting for the next run": [pending.get(str(key)) for key in queued],
-            "open operation": None if open_id is None else self._phase(str(open_id)),
+            "open operation": None if open_id is None else self._operation(str(open_id)),
         }
 
     def _result(self, result: JsonObject) -> JsonObject:
@@ -195,21 +196,25 @@ class _Reading:
         }
         return {**{key: value for key, value in result.items() if key != "operationId"}, **places}
 
-    def _phase(self, operation_id: str) -> Json:
+    def _operation(self, operation_id: str) -> JsonObject:
         state = dict(self._all("op.state")).get(operation_id)
         phase = state.get("phase") if isinstance(state, dict) else None
-        return phase.get("kind") if isinstance(phase, dict) else None
+        kind = phase.get("kind") if isinstance(phase, dict) else None
+        return {"phase": kind, "registers": sum(operation_id in key for key in self._owned())}
+
+    def _owned(self) -> list[str]:
+        namespaces = ("op.meta", "op.state", "op.tool_args", "op.preparation")
+        return [key for namespace in namespaces for key, _ in self._all(namespace)]
 
     def _facts(self) -> JsonObject:
         facts: JsonObject = {f"label of {self._place(key)}": value for key, value in self._all("fact.label")}
         facts.update((f"fact {key}", value) for key, value in self._all("fact.custom"))
         facts.update(("name", value) for _, value in self._all("fact.name"))
-        facts["registers of operations"] = self._count(("op.meta", "op.state", "op.tool_args", "op.preparation"))
-        facts["queued content"] = self._count(("pending.entry",))
+        open_ids = [str(state["currentOperationId"]) for _, state in self._all("lane.state") if isinstance(state, dict)]
+        leaked = [key for key in self._owned() if not any(open_id in key for open_id in open_ids)]
+        facts["registers of ended operations"] = len(leaked)
+        facts["queued content"] = len(self._all("pending.entry"))
         return facts
-
-    def _count(self, namespaces: Iterable[str]) -> int:
-        return sum(len(self._all(namespace)) for namespace in namespaces)
 
     def _all(self, namespace: str) -> list[tuple[str, Json]]:
         return [(str(one["key"]), one["value"]) for one in self._registers if one["namespace"] == namespace]

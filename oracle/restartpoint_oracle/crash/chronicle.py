@@ -106,17 +106,6 @@ class Chronicle:
             position = max(i for i, event in enumerate(self.events) if isinstance(event, Committed))
             del self.events[position]
 
-    def until(self, commits: int) -> Chronicle:
-        """The run as it was when so many of its commits were durable and the next one was not."""
-        kept, left = [], commits
-        for event in self.events:
-            if isinstance(event, Committed):
-                if left == 0:
-                    break
-                left -= 1
-            kept.append(event)
-        return Chronicle(kept)
-
     def all(self, kind: type[E]) -> list[E]:
         """The events of that kind, in order."""
         return [event for event in self.events if isinstance(event, kind)]

@@ -129,7 +129,23 @@ class Run:
                     raise
         storage.judge.verify()
         check_sandwich(process.effects)
+        if not process.dead:
+            await self._read_again()
         return process.dead
+
+    async def _read_again(self) -> None:
+        """Hold the closed session to what it answered while it was open.
+
+        Raises:
+            ContentDiffers: it reads otherwise.
+        """
+        storage = await self._place.reopen(clock=self._clock, faults=NoFaults())
+        try:
+            lost = differences(self.content, await content_of_storage(storage))
+        finally:
+            await storage.close()
+        if lost:
+            raise ContentDiffers("\n  - ".join(("the closed session reads otherwise than before (§1.4)", *lost)))
 
     def _options(self, process: Process) -> HarnessOptions:
         scenario = self.scenario

@@ -19,6 +19,7 @@ from restartpoint.contract import (
     BeforeRunResult,
     BeforeTool,
     BeforeToolDecision,
+    JsonObject,
     LaneState,
     PendingMessage,
     RegisterSet,
@@ -33,6 +34,7 @@ from restartpoint.contract import (
     zero_usage,
 )
 from restartpoint.providers import (
+    SCRIPTED_MODEL,
     Script,
     ScriptedCall,
     ScriptedModels,
@@ -216,6 +218,21 @@ def provider_error() -> Scenario:
     )
 
 
+def deferred() -> Scenario:
+    """A run that waits for a deferred response, open at the end; another lane goes on."""
+    handle: JsonObject = {
+        "id": "d-1",
+        "provider": SCRIPTED_MODEL.provider,
+        "modelId": SCRIPTED_MODEL.model_id,
+        "api": SCRIPTED_MODEL.api,
+    }
+    return Scenario(
+        name="deferred",
+        script=[creates_lane("side"), prompts("go"), prompts("meanwhile", lane="side")],
+        models=_answers(ScriptedResponse(deferred=handle), meanwhile=[says("hello")]),
+    )
+
+
 def _asking_once_more(harness: AgentHarness) -> object:
     def ask(event: BeforeRunEnd) -> BeforeRunEndResult | None:
         texts = [text_of(message) for message in event.messages]
@@ -343,8 +360,8 @@ SCENARIOS: Mapping[str, Callable[[], Scenario]] = MappingProxyType({
     make.__name__: make
     for make in (
         plain, safe_tool, unsafe_tool, parallel_tools, sequential_tools, sequential_by_a_tool, terminating_batch,
-        refused_calls, truncated_calls, provider_error, follow_up, injected_messages, next_run_captured, two_lanes,
-        writes_between_runs, facts_and_usage, many_turns,
+        refused_calls, truncated_calls, provider_error, deferred, follow_up, injected_messages, next_run_captured,
+        two_lanes, writes_between_runs, facts_and_usage, many_turns,
     )
 })  # fmt: skip
 """What makes each scenario, by its name."""

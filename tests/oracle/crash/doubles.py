@@ -41,25 +41,36 @@ class TamperingPlace(MemoryPlace):
 
 
 class LaggingPlace(JsonlPlace):
-    """Says that a commit is durable while its line still waits for the next one."""
+    """Says that a commit is durable while its line still waits for the next one, or for the orderly end."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self._waiting: list[bytes] = []
 
     async def create(
         self, metadata: SessionMetadata, initial: Transaction, *, clock: Clock, faults: FaultPoints
     ) -> Storage:
-        waiting: list[bytes] = []
-
-        def write(descriptor: int, line: bytes) -> int:
-            if line.startswith(b'{"v"'):
-                return os.write(descriptor, line)
-            while waiting:
-                os.write(descriptor, waiting.pop())
-            waiting.append(line)
-            return len(line)
-
         self._storage = await JsonlStorage.create(
-            self.path, metadata, initial, clock=clock, faults=faults, calls=FileCalls(write=write)
+            self.path, metadata, initial, clock=clock, faults=faults, calls=FileCalls(write=self._write)
         )
         return self._storage
+
+    async def reopen(self, *, clock: Clock, faults: FaultPoints) -> Storage:
+        with self.path.open("ab") as file:
+            file.writelines(self._waiting)
+        return await super().reopen(clock=clock, faults=faults)
+
+    async def crash(self, *, clock: Clock, faults: FaultPoints, torn: float) -> Storage:
+        self._waiting.clear()
+        return await super().crash(clock=clock, faults=faults, torn=torn)
+
+    def _write(self, descriptor: int, line: bytes) -> int:
+        if line.startswith(b'{"v"'):
+            return os.write(descriptor, line)
+        for waiting in self._waiting:
+            os.write(descriptor, waiting)
+        self._waiting[:] = [line]
+        return len(line)
 
 
 def remembering() -> Scenario:

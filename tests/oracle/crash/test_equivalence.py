@@ -75,6 +75,7 @@ ALTERATIONS: dict[str, tuple[Alter, str]] = {
     "another last result": (main("last result", "none"), "lane main.last result"),
     "a lost queue": (main("waiting for the next run", "none"), "lane main.waiting for the next run"),
     "another configuration": (main("configuration", "none"), "lane main.configuration"),
+    "an operation that is open at the end": (main("open operation", "tools"), "lane main.open operation"),
     "another fact": (with_fact, "facts.fact colour"),
     "another lane": (
         lambda account: replace(account, lanes={**account.lanes, "side": {}}), "lanes: expected 1 items, found 2"),
@@ -97,6 +98,14 @@ async def test_the_ledger_total_counts_where_no_outcome_is_unknown() -> None:
     expected, found = await accounts("safe_tool", BEFORE_THE_RESULT)
     assert compare(expected, found).differences == []
     assert "the session's totals" in "\n".join(compare(expected, replace(found, stats={})).differences)
+
+
+async def test_a_run_that_waits_at_the_end_is_left_open_after_a_crash_too() -> None:
+    expected, found = await accounts("deferred", Stop(8))
+    assert expected.lanes["main"]["open operation"] == {"phase": "deferred", "registers": 2}
+    assert compare(expected, found).differences == []
+    ended = replace(found, lanes={**found.lanes, "main": {**found.lanes["main"], "open operation": None}})
+    assert compare(expected, ended).differences != []
 
 
 async def test_nothing_may_follow_a_request_that_failed_its_run() -> None:

@@ -29,10 +29,10 @@ from restartpoint.runtime.transitions import Current
 from restartpoint.runtime.work import Work
 from restartpoint.seams import Signal
 from restartpoint.storage import Storage
-from restartpoint_oracle import EffectOutOfOrder
+from restartpoint_oracle import ContentDiffers, EffectOutOfOrder
 from restartpoint_oracle.crash import SCENARIOS, CrashShows, Scenario, SweepReport, sweep
 from restartpoint_oracle.crash.mortal import MortalModels
-from restartpoint_oracle.places import MemoryPlace
+from restartpoint_oracle.places import JsonlPlace, MemoryPlace
 from tests.oracle.crash.doubles import LaggingPlace, LosingPlace, TamperingPlace, new_folders, remembering
 
 
@@ -53,6 +53,13 @@ async def test_a_storage_that_loses_the_last_commit_is_found(
     report = await sweep(SCENARIOS["plain"], lambda: place(new()))
     shows(report, "the reopened session is not what had been committed")
     assert {finding.where.split(" ")[0] for finding in report.findings} == {"before", "after"}
+
+
+async def test_a_storage_that_closes_before_it_wrote_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(LaggingPlace, "reopen", JsonlPlace.reopen)
+    new = new_folders(tmp_path)
+    with pytest.raises(ContentDiffers, match="the closed session reads otherwise than before"):
+        await sweep(SCENARIOS["plain"], lambda: LaggingPlace(new()))
 
 
 async def test_a_storage_that_drops_a_queued_item_is_found() -> None:
