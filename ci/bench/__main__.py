@@ -7,7 +7,7 @@ import importlib
 import json
 import sys
 
-PARTS = ("storage_jsonl", "storage_sqlite", "opening", "prompts", "judging")
+PARTS = ("storage_jsonl", "storage_sqlite", "opening", "prompts", "audit", "judging")
 
 
 def main() -> int:

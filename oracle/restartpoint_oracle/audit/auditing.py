@@ -15,7 +15,7 @@ from restartpoint_oracle.audit.session_file import audit_session
 from restartpoint_oracle.audit.trace import audit_trace
 from restartpoint_oracle.errors import Unreadable
 
-__all__ = ["Told", "audit"]
+__all__ = ["Told", "audit", "young_garbage_only"]
 
 Told = Callable[[int, int], None]
 """Is told, from time to time, how many bytes of how many are done."""
@@ -34,7 +34,7 @@ def audit(path: Path, *, keep_commits: bool = False, told: Told = _nothing) -> R
     """
     auditor = Auditor(str(path), keep_commits=keep_commits)
     try:
-        with _young_garbage_only():
+        with young_garbage_only():
             _audit(path, auditor, told)
     except Unreadable as reason:
         return auditor.report(unreadable=str(reason))
@@ -85,7 +85,7 @@ def _followed(lines: Lines, total: int, told: Told) -> Iterator[tuple[int, bytes
 
 
 @contextmanager
-def _young_garbage_only() -> Iterator[None]:
+def young_garbage_only() -> Iterator[None]:
     """A state has no cycles; to look for some in all of it, again and again, would cost more the longer the file is."""
     young, middle, old = gc.get_threshold()
     gc.set_threshold(max(young, 10_000), middle, 1 << 30)

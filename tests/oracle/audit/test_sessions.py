@@ -65,7 +65,6 @@ def rewritten(history: History) -> tuple[bytes, list[bytes]]:
 PLAIN = recorded()[0]
 
 
-@pytest.mark.covers("ST-1.7-27")
 def test_a_rewritten_file_that_kept_no_mark_is_known_by_its_rows(tmp_path: Path) -> None:
     path = tmp_path / "session.jsonl"
     path.write_bytes(b"".join([file_of(History(name="", start=State.empty(), commits=())), *rewritten(PLAIN)[1]]))
@@ -113,7 +112,6 @@ def test_a_fork_begins_with_what_it_copied(tmp_path: Path) -> None:
     assert audit(path).exit_code == 1
 
 
-@pytest.mark.covers("ST-1.7-30")
 def test_a_torn_line_is_no_violation_wherever_it_is_cut(tmp_path: Path) -> None:
     path = tmp_path / "session.jsonl"
     whole = file_of(PLAIN)

@@ -33,7 +33,7 @@ def print_audit(console: Console, command: EntryPoints, folder: Path, session: P
     """Print the audit of a session file below the folder, each commit with its transition; whether it is clean."""
     heading(console, "Audit of the session file")
     if not command:
-        console.print("  not installed; it comes with restartpoint[oracle]")
+        console.print(safe_text("  not installed; it comes with restartpoint[oracle]"))
         return True
     with chdir(folder):  # so that the demo says the same wherever it is played
         arguments = [AUDIT, "--commits", str(session.relative_to(folder))]
