@@ -16,6 +16,8 @@ from restartpoint_reference import (
     next_steps,
 )
 from restartpoint_reference.transitions.cancellation import answer_of_abort
+from restartpoint_reference.transitions.checkpoint import Drain
+from restartpoint_reference.transitions.failure import Queue, Revival
 from restartpoint_reference.transitions.finalization import Finalize, result_of_an_ended
 from restartpoint_reference.transitions.frame import Inputs, NotThis
 from restartpoint_reference.transitions.generation import SyntheticResponse
@@ -59,11 +61,36 @@ def written(walk: Callable[[], Walk]) -> Callable[[], Walk]:
     return lead
 
 
+def one_call_left(*, planned: bool = False) -> Callable[[], Walk]:
+    """A walk to the cancelled run whose first call has its result."""
+
+    def lead() -> Walk:
+        led = abort.abort(runs.with_tools()) if planned else abort.cleared()
+        led.take(T["cancel_planned_tool" if planned else "cancel_refused_tool"], refuse("t1", "remove"))
+        return led
+
+    return lead
+
+
+def aborted_compaction() -> Walk:
+    """A compaction that was already asked to stop."""
+    led = abort.compacting()
+    led.take(T["abort_structural"], ABORT)
+    return led
+
+
 REFUSED: list[tuple[Callable[[], Walk], str, Inputs, str]] = [
     (runs.opened, "abort_run", ABORT, "from_phase"),
     (abort.compacting, "abort_run", ABORT, "from_phase"),
     (runs.prompted, "abort_structural", ABORT, "from_phase"),
     (cancelled(runs.prompted), "abort_run", ABORT, "control_is_running"),
+    (aborted_compaction, "abort_structural", ABORT, "control_is_running"),
+    (written(inbox.answered), "apply_writes", Drain(count=1), "control_is_running"),
+    (written(inbox.answered), "apply_projecting_writes", Drain(count=1), "control_is_running"),
+    (cancelled(inbox.answered), "consume_steer", NOTHING, "control_is_running"),
+    (cancelled(inbox.answered), "consume_follow_up", NOTHING, "control_is_running"),
+    (written(inbox.failing), "apply_writes_in_failure", Drain(count=1), "control_is_running"),
+    (written(inbox.failing), "revive_from_failure", Revival(queue=Queue.WRITES, count=1), "control_is_running"),
     (cancelled(runs.prompted), "enqueue_steer", QueuedMessage(id=S1, message=user("a")), "control_is_running"),
     (cancelled(runs.prompted), "enqueue_follow_up", QueuedMessage(id=S1, message=user("a")), "control_is_running"),
     (runs.requested, "settle_cancelled", Response(response=ABORTED), "response_is_classified_so"),
@@ -85,6 +112,20 @@ REFUSED: list[tuple[Callable[[], Walk], str, Inputs, str]] = [
     (abort.cleared, "cancel_planned_tool", refuse("t1", "remove"), "call_settles_so"),
     (abort.cleared, "cancel_refused_tool", refuse("t1", "remove", abort.UNKNOWN), "call_settles_so"),
     (abort.cleared, "interrupt_cancelled_tool", refuse("t1", "remove"), "call_settles_so"),
+    (runs.with_tools, "cancel_refused_tool", refuse("t1", "remove"), "cancellation_is_requested"),
+    (runs.with_tools, "settle_cancelled_tool", refuse("t1", "remove"), "cancellation_is_requested"),
+    (runs.with_tools, "interrupt_cancelled_tool", refuse("t1", "remove"), "cancellation_is_requested"),
+    (abort.cleared, "cancel_refused_tool", refuse("t2", "read"), "result_answers_the_call"),
+    (abort.cleared, "settle_cancelled_tool", ToolResult(message=result("t2", "read")), "result_answers_the_call"),
+    (abort.cleared, "interrupt_cancelled_tool", refuse("t2", "read", abort.UNKNOWN), "result_answers_the_call"),
+    (one_call_left(planned=True), "cancel_planned_tool", refuse("t2", "read"), "more_calls_are_open"),
+    (one_call_left(), "cancel_refused_tool", refuse("t2", "read"), "more_calls_are_open"),
+    (one_call_left(), "settle_cancelled_tool", ToolResult(message=result("t2", "read")), "more_calls_are_open"),
+    (one_call_left(), "interrupt_cancelled_tool", refuse("t2", "read", abort.UNKNOWN), "more_calls_are_open"),
+    (one_call_left(), "complete_batch", ToolResult(message=result("t2", "read"), terminate=True),
+     "result_fits_the_call"),
+    (abort.cleared, "complete_batch", ToolResult(message=result("t1", "remove")), "call_is_last"),
+    (one_call_left(), "complete_terminating_batch", ToolResult(message=result("t2", "read")), "control_is_running"),
     (inbox.answered, "apply_cancelled_writes", NOTHING, "cancellation_is_requested"),
     (cancelled(inbox.answered), "apply_cancelled_writes", NOTHING, "writes_are_left"),
     (written(runs.requested), "apply_cancelled_writes", NOTHING, "from_phase"),
