@@ -32,8 +32,6 @@ def context_tokens(
     later = 0
     scan = [] if leaf is None else scan_branch(state, BranchScan(start=leaf, stop_at_type=EntryType.COMPACTION))
     for entry in scan:
-        if entry.type is EntryType.COMPACTION:
-            break
         reported = None if entry.message is None else reported_tokens(entry.message)
         if reported is not None:
             return reported + later

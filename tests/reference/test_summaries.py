@@ -195,6 +195,66 @@ def test_a_generated_entry_tells_the_files_of_its_preparation() -> None:
     assert payload["fromHook"] is False
 
 
+def test_an_entry_says_whether_a_hook_supplied_it() -> None:
+    supplied = {RESULT: True, compaction.SECOND_RESULT: False}
+    walk = compaction.threshold_compacted_twice()
+    assert {key: walk.state.entries[key].payload["fromHook"] for key in supplied} == supplied
+    assert navigation.summarized_by_hook().state.entries[RESULT].payload["fromHook"] is True
+    assert navigation.summarized().state.entries[RESULT].payload["fromHook"] is False
+
+
+PREPARED, ACCEPTED = ["op.preparation"], ["op.meta", "op.state", "lane.state"]
+TERMINAL = ["-op.meta", "-op.state", "lane.lastResult", "lane.state"]
+TERMINAL_PREPARED = ["-op.meta", "-op.state", "-op.preparation", "lane.lastResult", "lane.state"]
+
+
+@pytest.mark.parametrize(
+    "scenario, name, written",
+    [
+        (compaction.compacted_twice, "accept_compaction", [*PREPARED, *ACCEPTED]),
+        (navigation.moved, "accept_navigation", ACCEPTED),
+        (navigation.summarized, "accept_summarized_navigation", [*PREPARED, *ACCEPTED]),
+        (compaction.threshold_declined, "begin_threshold_compaction", [*PREPARED, "op.state"]),
+        (
+            compaction.overflow_compacted,
+            "settle_overflow",
+            ["entry", "lane.leaf", "usage", "op.preparation", "op.state"],
+        ),
+        (compaction.compacted_twice, "settle_summary_request", ["usage", "op.state"]),
+        (compaction.declined, "decline_structural", TERMINAL_PREPARED),
+        (compaction.compacted_by_hook, "publish_hook_compaction", ["usage", "entry", "lane.leaf", *TERMINAL_PREPARED]),
+        (
+            compaction.threshold_compacted_twice,
+            "publish_hook_compaction_in_run",
+            ["entry", "lane.leaf", "op.state"],
+        ),
+        (compaction.compacted_twice, "publish_compaction", ["entry", "lane.leaf", *TERMINAL_PREPARED]),
+        (compaction.overflow_compacted, "publish_compaction_in_run", ["entry", "lane.leaf", "op.state"]),
+        (
+            navigation.summarized_by_hook,
+            "publish_hook_navigation",
+            ["usage", "lane.leaf", "entry", "lane.leaf", "fact.label", *TERMINAL_PREPARED],
+        ),
+        (
+            navigation.summarized,
+            "publish_navigation",
+            ["lane.leaf", "entry", "lane.leaf", "fact.label", *TERMINAL_PREPARED],
+        ),
+        (navigation.moved, "navigate", ["lane.leaf", "fact.label", *TERMINAL]),
+    ],
+)
+def test_the_writes_of_a_commit_are_those_listed_in_their_order(
+    scenario: Callable[[], Walk], name: str, written: list[str]
+) -> None:
+    commit = next(step.commit for step in scenario().steps if step.commit.name == name)
+    assert [_short(write.to_json()) for write in commit.writes] == written
+
+
+def _short(write: JsonObject) -> str:
+    deleted = "-" if write.get("op") == "delete" else ""
+    return f"{deleted}{write.get('namespace', write['kind'])}"
+
+
 @pytest.mark.covers("AMB-32")
 def test_a_wait_ends_ready_and_the_intent_is_another_commit() -> None:
     walk = resting()

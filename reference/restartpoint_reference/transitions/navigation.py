@@ -91,15 +91,15 @@ def branch_is_summarised(view: View, inputs: AcceptSummarizedNavigation) -> str 
     return impossible_branch(view.state, view.leaf, inputs.target_id, inputs.cut)
 
 
-def _intent(seen: Seen, *, summarize: bool) -> tuple[Operation, NavigationIntent]:
+def _intent(seen: Seen) -> tuple[Operation, NavigationIntent]:
     operation = seen.read(Namespace.OP_META, Operation.from_json)
-    if not isinstance(operation.intent, NavigationIntent) or operation.intent.summarize is not summarize:
-        raise NotThis("the accepted operation is not this navigation")
+    if not isinstance(operation.intent, NavigationIntent):
+        raise NotThis("the accepted operation is not a navigation")
     return operation, operation.intent
 
 
 def _accepted(_: View, seen: Seen) -> AcceptNavigation:
-    operation, intent = _intent(seen, summarize=False)
+    operation, intent = _intent(seen)
     return AcceptNavigation(
         operation_id=operation.operation_id,
         started_at=operation.started_at,
@@ -109,7 +109,7 @@ def _accepted(_: View, seen: Seen) -> AcceptNavigation:
 
 
 def _accepted_summarized(view: View, seen: Seen) -> AcceptSummarizedNavigation:
-    operation, intent = _intent(seen, summarize=True)
+    operation, intent = _intent(seen)
     prepared = seen.read(Namespace.OP_PREPARATION, BranchPreparation.from_json)
     if intent.target_id not in view.state.entries:
         raise NotThis(f"no entry {intent.target_id}")
