@@ -212,7 +212,10 @@ class _Reading:
         facts.update(("name", value) for _, value in self._all("fact.name"))
         open_ids = [str(state["currentOperationId"]) for _, state in self._all("lane.state") if isinstance(state, dict)]
         leaked = [key for key in self._owned() if not any(open_id in key for open_id in open_ids)]
+        by_steps = {row for commit in self._commits if commit.step is not None for row in commit.usage}
         facts["registers of ended operations"] = len(leaked)
+        facts["entries of no step"] = len(self._of_step.get(None, []))
+        facts["ledger rows of no step"] = sum(row["id"] not in by_steps for row in self._rows)
         facts["queued content"] = len(self._all("pending.entry"))
         return facts
 

@@ -45,11 +45,11 @@ def compare(expected: Account, found: Account) -> Comparison:
     """The account of a run that crashed, held to that of the uninterrupted run."""
     comparison, astray, rebilled = Comparison(), set[int](), set[int]()
     for number, (step, other) in enumerate(zip(expected.steps, found.steps, strict=True)):
-        steps = _Steps(step, other, found, comparison, billed=other.follows not in astray | rebilled)
-        steps.compare(f"step {number}, {step.words}")
-        if steps.astray:
+        pair = _StepPair(step, other, found, comparison, billed=other.follows not in astray | rebilled)
+        pair.compare(f"step {number}, {step.words}")
+        if pair.astray:
             astray.add(number)
-        elif not steps.billed:
+        elif not pair.billed:
             rebilled.add(number)
     lines = comparison.differences
     lines += differences([*sorted(expected.lanes)], [*sorted(found.lanes)], "lanes")
@@ -69,7 +69,7 @@ def _lane(account: Account, lane: str, free: bool) -> JsonObject:
 
 
 @dataclass
-class _Steps:
+class _StepPair:
     """One step of both runs. ``astray``: what followed an unknown outcome in this step is rightly another."""
 
     expected: StepAccount
@@ -83,6 +83,8 @@ class _Steps:
         lines = [*self._entries(), *differences(self.expected.other_rows, self.found.other_rows, "ledger rows")]
         if not self.astray:
             lines += differences(self.expected.ended, self.found.ended, "its last commit")
+        elif self.expected.ended.startswith("finish_") and not self.found.ended.startswith("finish_"):
+            lines.append(f"its run has to end, but the last commit was {self.found.ended}")
         lines += [*self._calls(), *self._requests()]
         self.comparison.differences.extend(f"{where}: {line}" for line in lines)
 
@@ -90,15 +92,15 @@ class _Steps:
         free_after_batch = False
         for position, (one, other) in enumerate(zip_longest(self.expected.entries, self.found.entries), 1):
             where = f"entry {position}"
+            if free_after_batch and (one is None or other is None or other.call is None):
+                self.astray = True
+                return
             if other is not None and other.is_synthetic:
                 yield from self._synthetic(where, one, other)
                 if other.call is None:
                     yield from self._failed(position)
                     return
                 free_after_batch |= self.account.reacts or (one is not None and one.ends_the_run)
-            elif free_after_batch and (one is None or other is None or other.call is None):
-                self.astray = True
-                return
             elif one is None:
                 yield f"{where}: nothing was expected, found {_brief(other)}"
             elif other is None:
@@ -112,6 +114,8 @@ class _Steps:
             yield f"{where}: {_brief(other)} is synthetic, but no crash had left its outcome unknown"
         if other.call is None:
             self.comparison.allowed[FAILED] += 1
+            if one is None:
+                yield f"{where}: a request that nobody expected failed the run"
             return
         self.comparison.allowed[INTERRUPTED] += 1
         if other.tool not in self.account.unsafe:

@@ -122,6 +122,21 @@ async def test_what_follows_an_interrupted_result_counts_unless_the_model_reacts
     assert compare(expected, replace(other, reacts=True)).differences == []
 
 
+async def test_a_run_that_goes_another_way_still_has_to_end() -> None:
+    expected, found = await accounts("terminating_batch", Stop(7, before=True))
+    assert compare(expected, found).differences == []
+    first = replace(found.steps[0], ended="settle_stop")
+    assert "its run has to end" in "\n".join(
+        compare(expected, replace(found, steps=[first, found.steps[1]])).differences
+    )
+
+
+async def test_a_request_that_nobody_expected_may_not_fail_the_run() -> None:
+    expected, found = await accounts("plain", Stop(4))
+    shorter = entries(list.pop)(expected)
+    assert "a request that nobody expected failed the run" in "\n".join(compare(shorter, found).differences)
+
+
 async def test_a_script_whose_uninterrupted_run_fails_is_told_at_once() -> None:
     def broken() -> object:
         raise LookupError("the script is wrong")
