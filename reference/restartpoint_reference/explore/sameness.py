@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from hashlib import blake2b
 from typing import Final
 
@@ -23,40 +23,46 @@ def fingerprint(state: State, *beside: Json) -> bytes:
     what those name, so that hardly any id decides its own number.
     """
     numbers: dict[str, str] = {}
-    digest = blake2b(digest_size=16)
-    for part in _parts(state, beside, numbers):
-        text = json.dumps(part, separators=(",", ":"))
-        digest.update(_ID.sub(lambda found: numbers.setdefault(found[0], f"#{len(numbers)}"), text).encode())
+    branched: set[str] = set()
+    digest = blake2b(_anonymous(_lanes(state, branched), numbers), digest_size=16)
+    digest.update(_anonymous(_rest(state, branched, numbers), numbers))
+    digest.update(_anonymous(list(beside), numbers))
     return digest.digest()
 
 
-def _parts(state: State, beside: tuple[Json, ...], numbers: dict[str, str]) -> Iterator[Json]:
-    branched: set[str] = set()
+def _anonymous(parts: Json, numbers: dict[str, str]) -> bytes:
+    text = json.dumps(parts, separators=(",", ":"))
+    return _ID.sub(lambda found: numbers.setdefault(found[0], f"#{len(numbers)}"), text).encode()
+
+
+def _lanes(state: State, branched: set[str]) -> Json:
+    """The lanes by name, each with its branch from the leaf up; ``branched`` gets the entries that these hold."""
+    made: list[Json] = []
     for lane in state.keys(Namespace.LANE_STATE):
-        yield from (_register(state, namespace, lane) for namespace in _OF_LANES)
-        yield from _branch(state, lane, branched)
+        made.extend(_register(state, namespace, lane) for namespace in _OF_LANES)
+        key = state.value(Namespace.LANE_LEAF, lane)
+        while isinstance(key, str) and key not in branched:
+            branched.add(key)
+            made.append(_entry(state, key))
+            key = state.entries[key].parent_id
+    return made
+
+
+def _rest(state: State, branched: set[str], numbers: dict[str, str]) -> Json:
+    """The other registers, the entries of other branches, and the ledger."""
+    made: list[Json] = []
     for namespace in Namespace:
         if namespace not in _OF_LANES:
-            keys = _numbered(state.namespaces[namespace], numbers)
-            yield from (_register(state, namespace, key) for key in keys)
-    yield from (_entry(state, key) for key in _numbered(set(state.entries) - branched, numbers))
+            made.extend(_register(state, namespace, key) for key in _numbered(state.namespaces[namespace], numbers))
+    made.extend(_entry(state, key) for key in _numbered(state.entries.keys() - branched, numbers))
     rows = sorted(state.usage.values(), key=lambda row: (str(row.entry_id), row.seq))
-    for row in rows:
-        yield ["usage", row.id, str(row.entry_id), row.usage]
-    yield list(beside)
+    made.extend([row.id, str(row.entry_id), row.usage] for row in rows)
+    return made
 
 
 def _register(state: State, namespace: Namespace, key: str) -> Json:
     found = state.register(namespace, key)
     return [namespace.value, key] if found is None else [namespace.value, key, found.value]
-
-
-def _branch(state: State, lane: str, branched: set[str]) -> Iterator[Json]:
-    key = state.value(Namespace.LANE_LEAF, lane)
-    while isinstance(key, str) and key not in branched:
-        branched.add(key)
-        yield _entry(state, key)
-        key = state.entries[key].parent_id
 
 
 def _entry(state: State, key: str) -> Json:
