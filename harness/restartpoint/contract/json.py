@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from types import MappingProxyType, NoneType
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import msgspec
@@ -16,12 +16,13 @@ __all__ = [
     "MAX_DEPTH",
     "MAX_SAFE_INTEGER",
     "UNSET",
+    "Check",
+    "Checks",
     "JsonObject",
     "JsonValue",
-    "Readers",
     "UnsetType",
+    "are_surely_plain",
     "check_json",
-    "is_surely_plain",
     "or_unset",
 ]
 
@@ -34,11 +35,13 @@ JsonObject: TypeAlias = dict[str, JsonValue]
 MAX_SAFE_INTEGER = 2**53 - 1
 MAX_DEPTH = 200
 
-Readers: TypeAlias = Mapping[type, Callable[[object], Iterable[object]]]
-"""For each kind of struct, what reads the fields that may hold something else than JSON."""
+Check: TypeAlias = Callable[[Any, int], bool]
+"""Whether a struct is surely plain, given how many levels of lists and objects may be looked into."""
 
-_NO_STRUCTS: Readers = MappingProxyType({})
-_SURE = frozenset({str, bool, NoneType, UnsetType})
+Checks: TypeAlias = Mapping[type, Check]
+
+_NO_CHECKS: Checks = MappingProxyType({})
+_MIN_SAFE_INTEGER = -MAX_SAFE_INTEGER
 _encode = msgspec.json.Encoder().encode
 
 T = TypeVar("T")
@@ -58,7 +61,7 @@ def check_json(value: object, where: str = "$") -> None:
     Raises:
         InvalidJson: names the path and the reason; nothing was written.
     """
-    if is_surely_plain(value, _NO_STRUCTS) and _is_encodable(value):
+    if are_surely_plain((value,), _NO_CHECKS) and _is_encodable(value):
         return
     reason = _objection(value, 0)
     if reason is not None:
@@ -66,38 +69,41 @@ def check_json(value: object, where: str = "$") -> None:
         raise InvalidJson(where + path, why)
 
 
-def is_surely_plain(value: object, readers: Readers, depth: int = MAX_DEPTH) -> bool:
-    """Given that the encoder takes the value: true only where ``check_json`` accepts it, which decides otherwise.
+def are_surely_plain(values: Iterable[object], checks: Checks, depth: int = MAX_DEPTH) -> bool:
+    """Given that the encoder takes the values: true only where ``check_json`` accepts each, which decides otherwise.
 
-    The encoder refuses lone surrogates, so no text needs a look. ``readers`` give the fields of a struct that need
-    one; a struct without a reader is never sure. ``depth`` is how many levels of containers are looked into.
+    The encoder refuses lone surrogates, so no text needs a look. ``checks`` look at structs; one without a check is
+    never sure. ``depth`` is how many levels of lists and objects are looked into.
     """
-    kind = type(value)
-    if kind in _SURE:
-        return True
-    children: Iterable[object]
-    if kind is dict:
-        for key in value:  # type: ignore[attr-defined]
-            if type(key) is not str:
-                return False
-        children = value.values()  # type: ignore[attr-defined]
-    elif kind is list:
-        children = value  # type: ignore[assignment]
-    elif kind in readers:
-        children = readers[kind](value)
-    else:
-        children, depth = (value,), 0
-    for child in children:
-        kind = type(child)
-        if kind in _SURE:
+    for value in values:
+        kind = type(value)
+        if kind is str:
             continue
-        if kind is int:
-            if not -MAX_SAFE_INTEGER <= child <= MAX_SAFE_INTEGER:  # type: ignore[operator]
+        parts: Iterable[object]
+        if kind is dict:
+            for key in value:  # type: ignore[attr-defined]
+                if type(key) is not str:
+                    return False
+            parts = value.values()  # type: ignore[attr-defined]
+        elif kind is list:
+            parts = value  # type: ignore[assignment]
+        elif kind is int:
+            if not _MIN_SAFE_INTEGER <= value <= MAX_SAFE_INTEGER:  # type: ignore[operator]
                 return False
+            continue
+        elif value is None or kind is bool:
+            continue
         elif kind is float:
-            if not math.isfinite(child):  # type: ignore[arg-type]
+            if not math.isfinite(value):  # type: ignore[arg-type]
                 return False
-        elif depth == 0 or not is_surely_plain(child, readers, depth - 1):
+            continue
+        elif kind in checks:
+            if not checks[kind](value, depth):
+                return False
+            continue
+        else:
+            return False
+        if parts and (depth == 0 or not are_surely_plain(parts, checks, depth - 1)):
             return False
     return True
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar, final
 
 import msgspec
 
@@ -18,18 +18,21 @@ __all__ = [
 V = TypeVar("V")
 
 
+@final
 class InsertEntry(msgspec.Struct, frozen=True):
     """Insert an entry; its parent may have been inserted earlier in the same transaction."""
 
     entry: EntryDraft
 
 
+@final
 class InsertUsage(msgspec.Struct, frozen=True):
     """Insert a ledger row."""
 
     row: UsageDraft
 
 
+@final
 class RegisterSet(msgspec.Struct, Generic[V], frozen=True):
     """Set a register to a value of its namespace's type."""
 
@@ -38,6 +41,7 @@ class RegisterSet(msgspec.Struct, Generic[V], frozen=True):
     value: V
 
 
+@final
 class RegisterDelete(msgspec.Struct, frozen=True):
     """Delete a register; deleting an absent key changes nothing."""
 
@@ -46,6 +50,7 @@ class RegisterDelete(msgspec.Struct, frozen=True):
 
 
 Write: TypeAlias = InsertEntry | InsertUsage | RegisterSet[Any] | RegisterDelete
+"""All final, so that ``type(write) is`` tells them apart where every commit passes: a class pattern costs much more."""
 
 
 class Expectation(msgspec.Struct, frozen=True):

@@ -11,7 +11,8 @@ from typing import TypeAlias, assert_never
 
 import msgspec
 
-from restartpoint.contract.json import check_json
+from restartpoint.contract.entries import MessagePayload
+from restartpoint.contract.json import are_surely_plain, check_json
 from restartpoint.contract.registers import NAMESPACES
 from restartpoint.contract.writes import InsertEntry, InsertUsage, RegisterDelete, RegisterSet, Transaction, Write
 from restartpoint.errors import (
@@ -22,14 +23,22 @@ from restartpoint.errors import (
     MissingParent,
     StaleExpectation,
 )
-from restartpoint.storage.plain import is_surely_plain
+from restartpoint.storage.plain import CHECKS, DEPTH
 
-__all__ = ["Encode", "admit", "check_against_state", "check_alone"]
+__all__ = ["Encode", "admit", "check_against_state", "check_alone", "encode_values"]
 
-Encode: TypeAlias = Callable[[tuple[Write, ...]], bytes]
-"""What a backend makes of the writes anyhow; it must hold every value of every write."""
+Encode: TypeAlias = Callable[[tuple[Write, ...], int, int], bytes]
+"""What a backend makes of the writes under a first seq and a timestamp; it holds every value of every write."""
 
 _encode_json = msgspec.json.Encoder().encode
+
+_MISFITS = (ValueError, TypeError, OverflowError, RecursionError, AttributeError, LookupError)
+"""What the encoder raises, and the checks of structs whose fields hold something else than their types say."""
+
+
+def encode_values(writes: tuple[Write, ...], first_seq: int, timestamp: int) -> bytes:  # noqa: ARG001
+    """For a backend that keeps no text: everything of the writes that has to be JSON."""
+    return _encode_json([part for write in writes for _, part in _json_parts(write)])
 
 
 def admit(
@@ -38,21 +47,19 @@ def admit(
     register_seq: Callable[[str, str], int | None],
     is_taken: Callable[[str], bool],
     is_entry: Callable[[str], bool],
-    encode: Encode | None = None,
-) -> bytes:
-    """The encoded writes of a transaction that may be applied; nothing was changed in either case.
+) -> None:
+    """Return when the transaction may be applied; nothing was changed in either case.
 
     Raises:
         EmptyTransaction, InvalidJson, StaleExpectation: the transaction is refused.
         DuplicateId, MissingParent: the transaction contradicts the stored state or itself.
     """
-    encoded = check_alone(tx, encode)
-    check_against_state(tx, register_seq=register_seq, is_taken=is_taken, is_entry=is_entry)
-    return encoded
+    check_alone(tx)
+    check_against_state(tx, register_seq, is_taken, is_entry)
 
 
-def check_alone(tx: Transaction, encode: Encode | None = None) -> bytes:
-    """The part of ``admit`` that needs no stored state.
+def check_alone(tx: Transaction, encode: Encode = encode_values, first_seq: int = 0, timestamp: int = 0) -> bytes:
+    """The part of admission that needs no stored state; what ``encode`` made of the writes.
 
     Raises:
         EmptyTransaction: there is no write.
@@ -62,31 +69,23 @@ def check_alone(tx: Transaction, encode: Encode | None = None) -> bytes:
     if not writes:
         raise EmptyTransaction
     try:
-        encoded = _encode_parts(writes) if encode is None else encode(writes)
-    except (ValueError, TypeError, OverflowError, RecursionError) as error:
+        encoded = encode(writes, first_seq, timestamp)
+        surely_plain = are_surely_plain(_values(writes), CHECKS, DEPTH)
+    except _MISFITS as error:
         _check_each(writes)
-        raise InvalidJson("writes", f"the encoder refuses it: {error}") from error
-    for write in writes:
-        if isinstance(write, RegisterSet):
-            plain = is_surely_plain(write.value)
-        elif isinstance(write, InsertEntry):
-            plain = is_surely_plain(write.entry.payload)
-        else:
-            plain = not isinstance(write, InsertUsage) or is_surely_plain(write.row)
-        if not plain:
-            _check_each(writes)
-            break
+        raise InvalidJson("writes", f"a value is not what its type says: {error}") from error
+    if not surely_plain:
+        _check_each(writes)
     return encoded
 
 
 def check_against_state(
     tx: Transaction,
-    *,
     register_seq: Callable[[str, str], int | None],
     is_taken: Callable[[str], bool],
     is_entry: Callable[[str], bool],
 ) -> None:
-    """The part of ``admit`` that needs the stored state.
+    """The part of admission that needs the stored state.
 
     ``register_seq(namespace, key)`` is the sequence number of a register or None, ``is_taken(id)`` is true for the
     ids of entries and of usage rows, ``is_entry(id)`` for those of entries.
@@ -103,28 +102,35 @@ def check_against_state(
             raise StaleExpectation(namespace, key, expected=expectation.seq, actual=actual)
     fresh: dict[str, bool] = {}  # ids of this transaction; True for entries
     for write in tx.writes:
-        match write:
-            case RegisterSet() | RegisterDelete():
-                name = write.namespace.name
-                if name not in NAMESPACES:
-                    raise InvariantBroken(f"{name!r} is no register namespace; a file with it would never open again")
-            case InsertEntry(entry=entry):
-                if entry.id in fresh or is_taken(entry.id):
-                    raise DuplicateId(entry.id)
-                parent_id = entry.parent_id
-                if parent_id is not None and not fresh.get(parent_id, False) and not is_entry(parent_id):
-                    raise MissingParent(entry.id, parent_id)
-                fresh[entry.id] = True
-            case InsertUsage(row=row):
-                if row.id in fresh or is_taken(row.id):
-                    raise DuplicateId(row.id)
-                fresh[row.id] = False
-            case _:
-                assert_never(write)
+        if type(write) is InsertEntry:
+            entry_id, parent_id = write.entry.id, write.entry.parent_id
+            if entry_id in fresh or is_taken(entry_id):
+                raise DuplicateId(entry_id)
+            if parent_id is not None and not fresh.get(parent_id, False) and not is_entry(parent_id):
+                raise MissingParent(entry_id, parent_id)
+            fresh[entry_id] = True
+        elif type(write) is InsertUsage:
+            row_id = write.row.id
+            if row_id in fresh or is_taken(row_id):
+                raise DuplicateId(row_id)
+            fresh[row_id] = False
+        elif write.namespace.name not in NAMESPACES:
+            name = write.namespace.name
+            raise InvariantBroken(f"{name!r} is no register namespace; a file with it would never open again")
 
 
-def _encode_parts(writes: tuple[Write, ...]) -> bytes:
-    return _encode_json([part for write in writes for _, part in _json_parts(write)])
+def _values(writes: tuple[Write, ...]) -> list[object]:
+    """What of the writes is not proven to be JSON by the encoder: all but keys and ids, and an empty ``extra``."""
+    values: list[object] = []
+    for write in writes:
+        if type(write) is RegisterSet:
+            values.append(write.value)
+        elif type(write) is InsertEntry:
+            payload = write.entry.payload
+            values.append(payload.message if type(payload) is MessagePayload and not payload.extra else payload)
+        elif type(write) is InsertUsage:
+            values.append(write.row)
+    return values
 
 
 def _check_each(writes: tuple[Write, ...]) -> None:

@@ -6,7 +6,7 @@ from restartpoint.contract.metadata import SessionMetadata
 from restartpoint.contract.writes import Transaction
 from restartpoint.seams.clock import Clock
 from restartpoint.seams.faults import FaultPoints, NoFaults
-from restartpoint.storage.admission import Encode, admit
+from restartpoint.storage.admission import admit, encode_values
 from restartpoint.storage.ram import SessionData
 from restartpoint.storage.resident import ResidentStorage
 
@@ -29,10 +29,7 @@ class MemoryStorage(ResidentStorage):
     @classmethod
     def attach(cls, data: SessionData, *, clock: Clock, faults: FaultPoints | None = None) -> MemoryStorage:
         """A storage over maps that another storage held, as after the end of its process."""
-        return cls(data, clock=clock, faults=NoFaults() if faults is None else faults)
-
-    def _encoder(self, first_seq: int, timestamp: int) -> Encode | None:  # noqa: ARG002 (memory numbers nothing)
-        return None
+        return cls(data, encode=encode_values, clock=clock, faults=NoFaults() if faults is None else faults)
 
     def _write(self, encoded: bytes) -> None:
         """Memory is written by applying the transaction to the maps."""

@@ -65,34 +65,35 @@ class SessionData:
         """Apply an admitted transaction under the next sequence numbers."""
         seq = self.next_seq
         for write in tx.writes:
-            match write:
-                case RegisterSet():
-                    self.set_register(write.namespace, write.key, write.value, seq)
-                case InsertEntry(entry=draft):
-                    self.add_entry(
-                        Entry(
-                            id=draft.id,
-                            parent_id=draft.parent_id,
-                            seq=seq,
-                            timestamp=timestamp,
-                            payload=draft.payload,
-                        )
+            if type(write) is RegisterSet:
+                self.set_register(write.namespace, write.key, write.value, seq)
+            elif type(write) is InsertEntry:
+                entry = write.entry
+                self.add_entry(
+                    Entry(
+                        id=entry.id,
+                        parent_id=entry.parent_id,
+                        seq=seq,
+                        timestamp=timestamp,
+                        payload=entry.payload,
                     )
-                case InsertUsage(row=row):
-                    self.add_usage(
-                        UsageRow(
-                            id=row.id,
-                            seq=seq,
-                            usage=row.usage,
-                            adjustment=row.adjustment,
-                            entry_id=row.entry_id,
-                            details=row.details,
-                        )
+                )
+            elif type(write) is InsertUsage:
+                row = write.row
+                self.add_usage(
+                    UsageRow(
+                        id=row.id,
+                        seq=seq,
+                        usage=row.usage,
+                        adjustment=row.adjustment,
+                        entry_id=row.entry_id,
+                        details=row.details,
                     )
-                case RegisterDelete():
-                    self.delete_register(write.namespace.name, write.key)
-                case _:
-                    assert_never(write)
+                )
+            elif type(write) is RegisterDelete:
+                self.delete_register(write.namespace.name, write.key)
+            else:
+                assert_never(write)
             seq += 1
         self.next_seq = seq
 

@@ -12,10 +12,10 @@ from restartpoint.contract.queries import BranchScan, EntryScan, SessionStats, U
 from restartpoint.contract.registers import Namespace, Register, RegisterKey
 from restartpoint.contract.usage import UsageRow
 from restartpoint.contract.writes import CommitResult, Transaction
-from restartpoint.errors import StorageClosed, StorageFault, WriteUncertain
+from restartpoint.errors import StorageClosed, StorageError, StorageFault, WriteUncertain
 from restartpoint.seams.clock import Clock
 from restartpoint.seams.faults import FaultPoints
-from restartpoint.storage.admission import Encode, admit
+from restartpoint.storage.admission import Encode, check_against_state, check_alone
 from restartpoint.storage.ram import SessionData
 
 __all__ = ["ResidentStorage"]
@@ -29,28 +29,26 @@ class ResidentStorage(ABC):
     A commit awaits nothing, so commits cannot interleave and cancellation cannot cut one: that is their queue (P9).
     """
 
-    def __init__(self, data: SessionData, *, clock: Clock, faults: FaultPoints) -> None:
+    def __init__(self, data: SessionData, *, encode: Encode, clock: Clock, faults: FaultPoints) -> None:
         self.data = data
+        self._encode = encode
         self._clock = clock
         self._faults = faults
         self._closed = False
-        self._fault: StorageFault | None = None
+        self._fault: StorageError | None = None  # what every commit raises from now on
 
     @property
     def metadata(self) -> SessionMetadata:
         return self.data.metadata
 
     async def commit(self, tx: Transaction) -> CommitResult:
-        data = self._open_data()
+        if self._closed:
+            raise StorageClosed
         self._assert_writable()
+        data = self.data
         first, timestamp = data.next_seq, self._clock.now_ms()
-        encoded = admit(
-            tx,
-            register_seq=data.register_seq,
-            is_taken=data.is_taken,
-            is_entry=data.is_entry,
-            encode=self._encoder(first, timestamp),
-        )
+        encoded = check_alone(tx, self._encode, first, timestamp)
+        check_against_state(tx, data.register_seq, data.is_taken, data.is_entry)
         try:
             self._faults.reach("commit.before_write")
             self._write(encoded)
@@ -93,10 +91,6 @@ class ResidentStorage(ABC):
         if not self._closed:
             self._closed = True
             self._release()
-
-    @abstractmethod
-    def _encoder(self, first_seq: int, timestamp: int) -> Encode | None:
-        """How a commit under these numbers looks outside memory; None when nothing is kept there."""
 
     @abstractmethod
     def _write(self, encoded: bytes) -> None:

@@ -50,7 +50,8 @@ from restartpoint.errors import (
     StaleExpectation,
     StorageError,
 )
-from restartpoint.storage.admission import admit, check_alone
+from restartpoint.storage.admission import Encode, admit, check_alone, encode_values
+from restartpoint.storage.jsonl.lines import encode_line
 from tests.harness.storage.stage import PAYLOADS, custom, entry, tx, usage
 
 
@@ -207,8 +208,9 @@ json_like = st.recursive(
 
 
 @pytest.mark.covers("ST-1.1-18")
-@given(json_like)
-def test_the_fast_check_agrees_with_the_check_of_the_contract(value: object) -> None:
+@pytest.mark.parametrize("encode", [encode_values, encode_line])
+@given(value=json_like)
+def test_the_fast_check_agrees_with_the_check_of_the_contract(encode: Encode, value: object) -> None:
     def refuses(check: Any, *arguments: object) -> bool:
         try:
             check(*arguments)
@@ -216,7 +218,20 @@ def test_the_fast_check_agrees_with_the_check_of_the_contract(value: object) -> 
             return True
         return False
 
-    assert refuses(check_alone, fact(value)) == refuses(check_json, value)
+    assert refuses(check_alone, fact(value), encode) == refuses(check_json, value)
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        replace(STATE, phase={}),
+        replace(STATE, control=None),
+        replace(STATE, settings=replace(STATE.settings, compaction=CompactionSettings(reserve_tokens="many"))),  # type: ignore[arg-type]
+    ],
+)
+def test_a_struct_whose_field_is_not_what_its_type_says_is_refused(state: RunState) -> None:
+    with pytest.raises(InvalidJson, match="not what its type says"):
+        judge(tx(RegisterSet(OP_STATE, "k", state)))
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ The structs below exist for speed: they encode in one call to exactly what `cont
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, assert_never
 
 import msgspec
 
@@ -13,7 +13,7 @@ from restartpoint.contract.codec import write_to_wire
 from restartpoint.contract.entries import MessagePayload
 from restartpoint.contract.json import UNSET, JsonObject, JsonValue, UnsetType
 from restartpoint.contract.metadata import SessionMetadata
-from restartpoint.contract.writes import InsertEntry, InsertUsage, RegisterSet, Write
+from restartpoint.contract.writes import InsertEntry, InsertUsage, RegisterDelete, RegisterSet, Write
 
 __all__ = ["FORMAT", "encode_header", "encode_line"]
 
@@ -62,6 +62,7 @@ class _UsageLine(msgspec.Struct, rename="camel", gc=False):
 _Line: TypeAlias = "_MessageLine | _SetLine | _DeleteLine | _UsageLine | dict[str, object]"
 
 _encode = msgspec.json.Encoder().encode
+_encode_lines = msgspec.json.Encoder().encode_lines
 
 
 def encode_header(metadata: SessionMetadata) -> bytes:
@@ -83,23 +84,30 @@ def encode_header(metadata: SessionMetadata) -> bytes:
 
 def encode_line(writes: tuple[Write, ...], first_seq: int, timestamp: int) -> bytes:
     """A transaction as one line: one object for one write, an array for several; sequence numbers are consecutive."""
-    lines = [_line(write, seq, timestamp) for seq, write in enumerate(writes, first_seq)]
-    return _encode(lines[0] if len(lines) == 1 else lines) + b"\n"
+    lines = _lines(writes, first_seq, timestamp)
+    return _encode_lines((lines[0] if len(lines) == 1 else lines,))
 
 
-def _line(write: Write, seq: int, timestamp: int) -> _Line:
-    if isinstance(write, RegisterSet):
-        return _SetLine("register", "set", seq, write.namespace.name, write.key, write.value)
-    if isinstance(write, InsertEntry):
-        entry = write.entry
-        payload = entry.payload
-        if type(payload) is MessagePayload and not payload.extra:
-            terminate = payload.terminate or UNSET
-            return _MessageLine(
-                "entry", seq, timestamp, entry.id, entry.parent_id, "message", payload.message, terminate
-            )
+def _lines(writes: tuple[Write, ...], first_seq: int, timestamp: int) -> list[_Line]:
+    lines: list[_Line] = []
+    for seq, write in enumerate(writes, first_seq):
+        if type(write) is RegisterSet:
+            lines.append(_SetLine("register", "set", seq, write.namespace.name, write.key, write.value))
+        elif type(write) is InsertEntry:
+            lines.append(_entry_line(write, seq, timestamp))
+        elif type(write) is InsertUsage:
+            row = write.row
+            lines.append(_UsageLine("usage", seq, row.id, row.entry_id, row.adjustment, row.usage, row.details))
+        elif type(write) is RegisterDelete:
+            lines.append(_DeleteLine("register", "delete", seq, write.namespace.name, write.key))
+        else:
+            assert_never(write)
+    return lines
+
+
+def _entry_line(write: InsertEntry, seq: int, timestamp: int) -> _Line:
+    entry, payload = write.entry, write.entry.payload
+    if type(payload) is not MessagePayload or payload.extra:
         return write_to_wire(write, seq, timestamp)
-    if isinstance(write, InsertUsage):
-        row = write.row
-        return _UsageLine("usage", seq, row.id, row.entry_id, row.adjustment, row.usage, row.details)
-    return _DeleteLine("register", "delete", seq, write.namespace.name, write.key)
+    terminate = payload.terminate or UNSET
+    return _MessageLine("entry", seq, timestamp, entry.id, entry.parent_id, "message", payload.message, terminate)

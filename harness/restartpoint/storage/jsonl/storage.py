@@ -10,7 +10,7 @@ from restartpoint.contract.writes import Transaction
 from restartpoint.errors import CommitRefused, WriteUncertain
 from restartpoint.seams.clock import Clock
 from restartpoint.seams.faults import FaultPoints, NoFaults
-from restartpoint.storage.admission import Encode, admit
+from restartpoint.storage.admission import check_against_state, check_alone
 from restartpoint.storage.jsonl import files
 from restartpoint.storage.jsonl.files import Durability, FileCalls
 from restartpoint.storage.jsonl.lines import encode_header, encode_line
@@ -34,9 +34,11 @@ class JsonlStorage(ResidentStorage):
         clock: Clock,
         faults: FaultPoints | None,
     ) -> None:
-        super().__init__(data, clock=clock, faults=NoFaults() if faults is None else faults)
-        self._path = path
+        faults = NoFaults() if faults is None else faults
+        super().__init__(data, encode=encode_line, clock=clock, faults=faults)
         self._writer = writer
+        if writer is None:
+            self._fault = CommitRefused(f"{path} is open for reading only; open it for writing to commit")
 
     @classmethod
     async def create(
@@ -59,13 +61,8 @@ class JsonlStorage(ResidentStorage):
         """
         calls = FileCalls() if calls is None else calls
         data, timestamp = SessionData(metadata), clock.now_ms()
-        line = admit(
-            initial,
-            register_seq=data.register_seq,
-            is_taken=data.is_taken,
-            is_entry=data.is_entry,
-            encode=lambda writes: encode_line(writes, data.next_seq, timestamp),
-        )
+        line = check_alone(initial, encode_line, data.next_seq, timestamp)
+        check_against_state(initial, data.register_seq, data.is_taken, data.is_entry)
         content = encode_header(metadata) + line
         files.assert_free(path, metadata.id)  # so that an existing session is called that, even while it is locked
         lock = FileLock.acquire(path)
@@ -134,14 +131,6 @@ class JsonlStorage(ResidentStorage):
             SessionLocked: another writer has it open.
         """
         files.delete(path)
-
-    def _assert_writable(self) -> None:
-        super()._assert_writable()
-        if self._writer is None:
-            raise CommitRefused(f"{self._path} is open for reading only; open it for writing to commit")
-
-    def _encoder(self, first_seq: int, timestamp: int) -> Encode:
-        return lambda writes: encode_line(writes, first_seq, timestamp)
 
     def _write(self, encoded: bytes) -> None:
         assert self._writer is not None
