@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
+from restartpoint_oracle.audit import damaged
 from restartpoint_oracle.audit.findings import FileFormat, Finding, Kind, NamedCommit, Report
 from restartpoint_oracle.audit.judging import SeenCommit, Standing, Verdict, judge, judge_state
-from restartpoint_reference import UNSET, Json, Observed, Refused, State, Violation, apply
+from restartpoint_reference import UNSET, Json, Refused, State, Violation, apply
 
 __all__ = ["Auditor"]
 
@@ -35,7 +36,7 @@ class Auditor:
         """Take a current row (§1.7); one that cannot stand beside the ones before it stops the audit."""
         self._rows += 1
         try:
-            observed = Observed.from_json([element])
+            observed = damaged.observed([element])
         except Refused as refused:
             self._refuse(str(refused), line)
             return

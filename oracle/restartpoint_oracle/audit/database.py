@@ -17,6 +17,7 @@ from urllib.parse import quote
 
 from restartpoint_oracle.audit.auditor import Auditor
 from restartpoint_oracle.audit.branches import branch_problems
+from restartpoint_oracle.audit.damaged import refusing
 from restartpoint_oracle.audit.findings import Finding, Kind
 from restartpoint_oracle.audit.rows import Rows, read_rows
 from restartpoint_oracle.errors import Unreadable
@@ -83,7 +84,8 @@ def _audit(rows: Rows, auditor: Auditor) -> None:
         raise Unreadable(f"storage version {rows.storage_version} is {known}")
     auditor.session = rows.session
     try:
-        state = State.from_parts(rows.entries, rows.registers, rows.usage, next_seq=rows.next_seq)
+        with refusing():
+            state = State.from_parts(rows.entries, rows.registers, rows.usage, next_seq=rows.next_seq)
     except Refused as refused:
         _refuse(refused, auditor)
         return

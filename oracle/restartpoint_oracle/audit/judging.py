@@ -7,8 +7,9 @@ commit that no transition makes is found once, and judging goes on from the stat
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Final
 
+from restartpoint_oracle.audit import damaged
+from restartpoint_oracle.audit.damaged import UNREADABLE
 from restartpoint_oracle.audit.findings import Finding, Kind
 from restartpoint_oracle.audit.restoring import restore_problems
 from restartpoint_reference import (
@@ -16,25 +17,17 @@ from restartpoint_reference import (
     UNSET,
     Explained,
     Json,
-    Observed,
     Refused,
     State,
     Unexplained,
     Unset,
     Violation,
     apply,
-    explain,
     invariants,
 )
-from restartpoint_reference.explain import lane_of
 from restartpoint_reference.progress import Misstep, Progress
-from restartpoint_reference.transitions.frame import NotThis
 
 __all__ = ["SeenCommit", "Standing", "Verdict", "judge", "judge_state"]
-
-
-# What the model raises where a state is damaged beyond what a procedure reads; its invariants tell such a state apart.
-_UNREADABLE: Final = (NotThis, ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,14 +81,14 @@ class Standing:
 def _progress(state: State, *, restarts_are_seen: bool) -> Progress | None:
     try:
         return Progress.of(state, restarts_are_seen=restarts_are_seen)
-    except _UNREADABLE:
+    except UNREADABLE:
         return None
 
 
 def _moved(progress: Progress, explained: Explained, state: State) -> Progress | Misstep | None:
     try:
         return progress.after(explained, state)
-    except _UNREADABLE:
+    except UNREADABLE:
         return None
 
 
@@ -112,11 +105,11 @@ class Verdict:
 def judge(before: Standing, commit: SeenCommit) -> Verdict:
     """The verdict on the next commit of a session."""
     try:
-        observed = Observed.from_json(commit.elements, commit.timestamp)
+        observed = damaged.observed(commit.elements, commit.timestamp)
     except Refused as refused:
         unread = Finding(kind=Kind.UNEXPLAINED, section="1.4", differences=(f"writes{refused}",))
         return Verdict(explained=None, seqs=(), findings=(unread,), after=None)
-    answer = _explained(before.state, observed)
+    answer = damaged.explained(before.state, observed)
     explained = answer if isinstance(answer, Explained) else None
     findings = list(_claims(answer, commit) if isinstance(answer, Explained) else _unexplained(answer))
     timestamp = 0 if observed.timestamp is UNSET else observed.timestamp
@@ -128,25 +121,20 @@ def judge(before: Standing, commit: SeenCommit) -> Verdict:
         return Verdict(explained=explained, seqs=observed.seqs, findings=_named(findings, explained), after=None)
     state, delta = applied
     moved, missteps = before.after(state, explained)
-    standing, broken = _held(moved, invariants.check_commit(state, delta))
+    standing, broken = _held(moved, damaged.broken(lambda: invariants.check_commit(state, delta)))
     findings.extend((*missteps, *broken))
     return Verdict(explained=explained, seqs=observed.seqs, findings=_named(findings, explained), after=standing)
 
 
-def _explained(state: State, observed: Observed) -> Explained | Unexplained:
-    """The model's answer. To describe a commit that a guard forbids, it may have to build what cannot be built."""
-    try:
-        return explain(state, observed, observed.timestamp)
-    except _UNREADABLE as error:
-        reason = f"the nearest transition cannot be built from it: {type(error).__name__}: {error}"
-        return Unexplained(nearest=None, section="3", lane=lane_of(state, observed.writes), differences=(reason,))
-
-
 def judge_state(standing: Standing) -> tuple[Standing, tuple[Finding, ...]]:
     """What is wrong with a whole state and was not found before: invariants, and what restore checks (§4.4)."""
-    held, broken = _held(standing, invariants.check(standing.state))
-    torn = tuple(restore_problems(standing.state))
-    found = [Finding(kind=Kind.ROWS, section="3.3, 4.4", differences=torn)] if torn else []
+    held, broken = _held(standing, damaged.broken(lambda: invariants.check(standing.state)))
+    try:
+        with damaged.refusing():
+            lost = tuple(restore_problems(standing.state))
+    except Refused as refused:
+        lost = (str(refused),)
+    found = [Finding(kind=Kind.ROWS, section="3.3, 4.4", differences=lost)] if lost else []
     return held, (*broken, *found)
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from restartpoint_oracle.audit.auditor import Auditor
+from restartpoint_oracle.audit.damaged import refusing
 from restartpoint_oracle.audit.findings import Finding, Kind
 from restartpoint_oracle.audit.judging import SeenCommit
 from restartpoint_oracle.audit.reading import read_line, shown
@@ -84,7 +85,8 @@ def _start(holder: JsonObject, number: int, auditor: Auditor) -> None:
     entries, registers, usage = (_items(holder, name) for name in ("entries", "registers", "usage"))
     mark = holder.get("nextSeq")
     try:
-        state = State.from_parts(entries, registers, usage, next_seq=mark if isinstance(mark, int) else UNSET)
+        with refusing():
+            state = State.from_parts(entries, registers, usage, next_seq=mark if isinstance(mark, int) else UNSET)
     except Refused as refused:
         auditor.find(Finding(kind=Kind.ROWS, section="1.1", differences=(str(refused),)), number)
         auditor.stop(f"the state of line {number} cannot be taken, so nothing after it is judged")

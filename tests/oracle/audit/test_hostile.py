@@ -1,19 +1,23 @@
 """Whatever lies at a path, the audit says in one line what it is instead of a session; it never hangs or writes."""
 
+import copy
 import json
 import os
+import random
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from restartpoint_oracle.audit import Kind, audit
+from restartpoint_oracle.audit import Kind, SeenCommit, audit, judge, judge_state
 from restartpoint_oracle.audit.reading import Lines
 from restartpoint_oracle.errors import Unreadable
-from restartpoint_reference import JsonObject
+from restartpoint_reference import Json, JsonObject
 from tests.harness.cli.stage import ANSI, call
-from tests.oracle.audit.histories import HEADER, file_of, lines_of, recorded
+from tests.oracle.audit.histories import HEADER, Elements, file_of, lines_of, recorded
+from tests.reference.test_alterations import leaves
 
 Prepare = Callable[[Path], object]
 
@@ -148,6 +152,30 @@ def test_what_was_found_before_a_file_becomes_unreadable_is_told(tmp_path: Path)
     assert (result.exit_code, file["exitCode"]) == (2, 2)
     assert [finding["line"] for finding in file["findings"]] == [3]
     assert file["unreadable"].startswith("line 4: this is no JSON")
+
+
+STRANGE: tuple[Json, ...] = (None, [], {}, "x", "", -1, 0, 1e300, True, [None], [{}], {"kind": "run"}, "main", 7)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_no_damage_inside_a_commit_raises_anything(seed: int) -> None:
+    chance = random.Random(seed)
+    history = recorded()[seed * 9]
+    standings = history.standings
+    for at, elements in enumerate(history.commits):
+        for _ in range(5):
+            damaged: Elements = copy.deepcopy(elements)
+            for _ in range(2):
+                *way, last = chance.choice([path for path in leaves(damaged) if len(path) > 1])
+                holder: Any = damaged
+                for step in way:
+                    holder = holder[step]
+                holder[last] = copy.deepcopy(chance.choice(STRANGE))
+            verdict = judge(standings[at], SeenCommit(elements=damaged))
+            if verdict.after is not None and at + 1 < len(history.commits):
+                verdict = judge(verdict.after, SeenCommit(elements=history.commits[at + 1]))
+            if verdict.after is not None:
+                judge_state(verdict.after)
 
 
 def test_text_of_a_file_never_acts_on_the_terminal(tmp_path: Path) -> None:
