@@ -113,16 +113,13 @@ def _parameters(tx: Transaction, seq: int) -> tuple[_EntryValues, list[_Register
 
 
 def _bare_commit(connection: sqlite3.Connection, entry: _EntryValues, registers: list[_RegisterValues]) -> None:
-    execute, (entry_id, parent_id, seq, *_) = connection.execute, entry
+    execute, (entry_id, _, seq, *_) = connection.execute, entry
     execute("BEGIN IMMEDIATE")
     execute("UPDATE writer_lease SET expires_at_ms = ? WHERE owner_id = ? AND fence = ?", (seq, "owner", 1))
     execute(
         "SELECT 1 FROM entries WHERE id = ? UNION ALL SELECT 1 FROM usage_ledger WHERE id = ?", (entry_id, entry_id)
     ).fetchone()
-    execute("SELECT 1 FROM entries WHERE id = ?", (parent_id,)).fetchone()
-    execute("SELECT next_seq FROM session").fetchone()
     execute("INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?)", entry)
-    execute("SELECT branch_id FROM branch_meta WHERE tip_entry_id = ?", (parent_id,)).fetchone()
     execute("UPDATE branch_meta SET tip_entry_id = ?, tip_seq = ? WHERE branch_id = ?", (entry_id, seq, "branch"))
     execute("INSERT INTO branch_entries VALUES (?, ?, ?, ?)", ("branch", entry_id, seq, "message"))
     for values in registers:
@@ -131,7 +128,7 @@ def _bare_commit(connection: sqlite3.Connection, entry: _EntryValues, registers:
             ON CONFLICT (namespace, key) DO UPDATE SET seq = excluded.seq, value = excluded.value""",
             values,
         )
-    execute("UPDATE session SET next_seq = ?, message_count = message_count + 1", (seq + 4,))
+    execute("UPDATE session SET next_seq = ?, message_count = ?", (seq + 4, seq // 4 + 2))
     execute("COMMIT")
 
 

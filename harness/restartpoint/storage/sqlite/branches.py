@@ -84,15 +84,21 @@ def seq_of(connection: sqlite3.Connection, segment: Segment, entry_id: str) -> i
     return row[0] if row is not None and segment.above < row[0] <= segment.through else None
 
 
-def append(connection: sqlite3.Connection, entry_id: str, parent_id: str | None, seq: int, entry_type: str) -> None:
-    """Index a new entry below its parent, which the index holds.
+def append(
+    connection: sqlite3.Connection,
+    entry_id: str,
+    parent_id: str | None,
+    seq: int,
+    entry_type: str,
+    tips: dict[str, str],
+) -> None:
+    """Index a new entry below its parent, which the index holds; ``tips`` remembers at which segment's tip it is.
 
     A parent at a tip costs one row. Elsewhere a new segment begins, named by the entry: it copies what follows the
     newest compaction on the path through the parent, so that what an append copies does not grow with the path.
     """
-    tip = None if parent_id is None else connection.execute(_AT_TIP, (parent_id,)).fetchone()
-    if tip is not None:
-        branch_id: str = tip[0]
+    branch_id = None if parent_id is None else tips.pop(parent_id, None) or _at_tip(connection, parent_id)
+    if branch_id is not None:
         connection.execute(_MOVE_TIP, (entry_id, seq, branch_id))
     else:
         branch_id = entry_id
@@ -100,6 +106,13 @@ def append(connection: sqlite3.Connection, entry_id: str, parent_id: str | None,
         base_id, base_seq = (None, None) if base is None else (base.branch_id, base.through)
         connection.execute(_INSERT_SEGMENT, (branch_id, entry_id, seq, base_id, base_seq))
     connection.execute(_INSERT_ROW, (branch_id, entry_id, seq, entry_type))
+    tips[entry_id] = branch_id
+
+
+def _at_tip(connection: sqlite3.Connection, entry_id: str) -> str | None:
+    """The segment that ends at the entry."""
+    row = connection.execute(_AT_TIP, (entry_id,)).fetchone()
+    return None if row is None else row[0]
 
 
 def _copy_above_compaction(connection: sqlite3.Connection, leaf_id: str, branch_id: str) -> Segment | None:
@@ -124,8 +137,9 @@ def rebuild(connection: sqlite3.Connection) -> None:
     """Replace the whole index by one made anew from the entries, inside the transaction that is open."""
     connection.execute("DELETE FROM branch_entries")
     connection.execute("DELETE FROM branch_meta")
+    tips: dict[str, str] = {}
     for entry_id, parent_id, seq, type_ in connection.execute(_PLACEMENTS):
-        append(connection, entry_id, parent_id, seq, type_)
+        append(connection, entry_id, parent_id, seq, type_, tips)
 
 
 def unindexed(entry_id: str) -> StorageCorruption:

@@ -24,7 +24,7 @@ from restartpoint.storage.sqlite.files import FileId
 from restartpoint.storage.sqlite.lease import Lease, LeaseRenewer, LeaseSettings, acquire, insert
 from restartpoint.storage.sqlite.queries import Queries
 from restartpoint.storage.sqlite.schema import SCHEMA
-from restartpoint.storage.sqlite.writing import Writer, admit, apply
+from restartpoint.storage.sqlite.writing import Totals, Writer, admit, apply
 
 __all__ = ["SqliteSession", "delete_file", "publish_file", "read_metadata"]
 
@@ -179,7 +179,7 @@ def _fill(
     )
     insert(connection, lease, now_ms)
     admit(connection, initial)
-    apply(connection, initial, now_ms)
+    apply(connection, initial, now_ms, Totals.stored(connection), {})
     connection.execute("COMMIT")
 
 

@@ -34,7 +34,7 @@ class Index:
     def append(self, parent: str | None, type_: str) -> str:
         name = f"e{len(self.parents):03}"
         self.parents[name], self.types[name], self.seqs[name] = parent, type_, 3 * len(self.parents) + 1
-        branches.append(self.connection, name, parent, self.seqs[name], type_)
+        branches.append(self.connection, name, parent, self.seqs[name], type_, {})
         return name
 
     def path(self, leaf: str | None) -> list[str]:

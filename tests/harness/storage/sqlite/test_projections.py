@@ -52,7 +52,7 @@ async def test_the_branch_index_and_the_statistics_are_rebuilt_from_the_stores_a
             connection.execute(f"DELETE FROM {table}")
         stored = "SELECT id, parent_id, seq, type FROM entries ORDER BY seq"
         for entry_id, parent_id, seq, entry_type in connection.execute(stored).fetchall():
-            append(connection, entry_id, parent_id, seq, entry_type)
+            append(connection, entry_id, parent_id, seq, entry_type, {})
     assert {table: sorted(rows(wide, f"SELECT * FROM {table}")) for table in INDEX} == maintained
     ((count, total),) = rows(wide, "SELECT message_count, usage_payload FROM session")
     async with opened(wide, clock) as storage:

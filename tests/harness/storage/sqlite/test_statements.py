@@ -18,11 +18,12 @@ from restartpoint.contract import (
     RegisterDelete,
     RegisterSet,
     UsageScan,
+    sum_usage,
 )
-from restartpoint.errors import DuplicateId
+from restartpoint.errors import DuplicateId, MissingParent, StorageCorruption
 from restartpoint.storage import Durability
 from restartpoint.storage.sqlite import InlineHop, SqliteStorage
-from tests.harness.storage.sqlite.stage import BY_HAND, Connections, created, opened, raw
+from tests.harness.storage.sqlite.stage import BY_HAND, Connections, created, opened, raw, rows
 from tests.harness.storage.stage import INITIAL, METADATA, PAYLOADS, HeldClock, entry, said, say, tx, usage
 
 FIRST_WORDS = re.compile(r"(BEGIN\b.*|COMMIT|ROLLBACK)", re.IGNORECASE)
@@ -52,6 +53,40 @@ async def test_a_commit_is_one_immediate_transaction_however_much_it_writes(
     assert borders(taken) == ["BEGIN IMMEDIATE", "COMMIT"]
     assert taken[0] == "BEGIN IMMEDIATE"
     assert taken[-1] == "COMMIT"
+
+
+async def test_a_commit_asks_only_whether_its_ids_are_free(
+    path: Path, clock: HeldClock, connections: Connections
+) -> None:
+    async with created(path, clock, initial=said("e0")):
+        pass
+    async with opened(path, clock) as storage:
+        await storage.commit(tx(say("e1", "e0", "a"), usage("u1")))
+        connections.take()
+        await storage.commit(tx(say("e2", "e1", "b"), usage("u2"), RegisterSet(LANE_LEAF, "main", "e2")))
+        taken = connections.take()
+    assert [text.split(" WHERE ")[0] for text in taken if text.startswith("SELECT")] == ["SELECT 1 FROM entries"] * 2
+    assert len(taken) == 11
+
+
+async def test_after_a_refusal_a_commit_continues_what_is_stored(path: Path, clock: HeldClock) -> None:
+    """The last refusal comes in the middle of the writes, when an entry was written and a tip moved already."""
+    async with created(path, clock, initial=tx(say("e0", None, "a"), say("e1", "e0", "b"))) as storage:
+        await storage.commit(tx(say("e2", "e1", "c"), usage("u1")))
+        with pytest.raises(DuplicateId):
+            await storage.commit(tx(say("x", "e2", "d"), usage("u1")))
+        with raw(path) as damaging:
+            damaging.execute("DELETE FROM branch_entries WHERE entry_id = 'e0'")
+        with pytest.raises(StorageCorruption, match="index lacks"):
+            await storage.commit(tx(say("x", "e2", "d"), usage("u2"), say("y", "e0", "e")))
+        with pytest.raises(MissingParent):
+            await storage.commit(tx(say("z", "x", "f")))
+        assert (await storage.commit(tx(say("e3", "e2", "g"), usage("u2")))).seqs == (5, 6)
+        assert [entry.id for entry in await storage.scan_branch(BranchScan(start="e3", limit=3))] == ["e3", "e2", "e1"]
+        stats = await storage.get_stats()
+        assert stats.message_count == 4
+        assert stats.usage == sum_usage([row.usage for row in await storage.scan_usage(UsageScan())])
+    assert rows(path, "SELECT count(*) FROM branch_meta") == [(1,)]
 
 
 async def test_a_refusal_rolls_back(path: Path, clock: HeldClock, connections: Connections) -> None:
