@@ -102,7 +102,11 @@ def check_against_state(
             raise StaleExpectation(namespace, key, expected=expectation.seq, actual=actual)
     fresh: dict[str, bool] = {}  # ids of this transaction; True for entries
     for write in tx.writes:
-        if type(write) is InsertEntry:
+        if type(write) is RegisterSet or type(write) is RegisterDelete:
+            name = write.namespace.name
+            if name not in NAMESPACES:
+                raise InvariantBroken(f"{name!r} is no register namespace; a file with it would never open again")
+        elif type(write) is InsertEntry:
             entry_id, parent_id = write.entry.id, write.entry.parent_id
             if entry_id in fresh or is_taken(entry_id):
                 raise DuplicateId(entry_id)
@@ -114,9 +118,8 @@ def check_against_state(
             if row_id in fresh or is_taken(row_id):
                 raise DuplicateId(row_id)
             fresh[row_id] = False
-        elif write.namespace.name not in NAMESPACES:
-            name = write.namespace.name
-            raise InvariantBroken(f"{name!r} is no register namespace; a file with it would never open again")
+        else:
+            assert_never(write)
 
 
 def _values(writes: tuple[Write, ...]) -> list[object]:

@@ -94,7 +94,15 @@ def _lines(writes: tuple[Write, ...], first_seq: int, timestamp: int) -> list[_L
         if type(write) is RegisterSet:
             lines.append(_SetLine("register", "set", seq, write.namespace.name, write.key, write.value))
         elif type(write) is InsertEntry:
-            lines.append(_entry_line(write, seq, timestamp))
+            entry, payload = write.entry, write.entry.payload
+            if type(payload) is MessagePayload and not payload.extra:
+                terminate = payload.terminate or UNSET
+                line = _MessageLine(
+                    "entry", seq, timestamp, entry.id, entry.parent_id, "message", payload.message, terminate
+                )
+                lines.append(line)
+            else:
+                lines.append(write_to_wire(write, seq, timestamp))
         elif type(write) is InsertUsage:
             row = write.row
             lines.append(_UsageLine("usage", seq, row.id, row.entry_id, row.adjustment, row.usage, row.details))
