@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from restartpoint_reference.changes import CHANGES
 from restartpoint_reference.scope import LANE_REGISTERS, OPERATION_REGISTERS, Scope, touched, whole
 from restartpoint_reference.shapes import UNSET, Json, Record, Refused, Unset, as_object, read_string
 from restartpoint_reference.store import Delta, State, stats_with
@@ -82,8 +83,10 @@ def check(state: State) -> tuple[Broken, ...]:
 
 
 def check_commit(state: State, delta: Delta) -> tuple[Broken, ...]:
-    """What the state after a commit breaks, when the state before it was sound; costs what the commit touched."""
-    return _broken(touched(state, delta))
+    """What a commit and the state after it break, when the state before it was sound; costs what the commit touched."""
+    rules = ((section, rule.__name__, rule(delta)) for section, rule in CHANGES)
+    changed = (Broken(name=name, section=section, reason=reason) for section, name, found in rules for reason in found)
+    return (*changed, *_broken(touched(state, delta)))
 
 
 def _broken(scope: Scope) -> tuple[Broken, ...]:

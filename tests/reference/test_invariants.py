@@ -21,6 +21,7 @@ from restartpoint_reference import (
     apply,
     invariants,
 )
+from restartpoint_reference.changes import CHANGES
 from restartpoint_reference.transitions.session import CreateLane
 from restartpoint_reference.transitions.tools import ToolResult
 from tests.reference.walk import Walk, assistant, result, uid, usage
@@ -241,7 +242,9 @@ def test_a_commit_that_writes_everything_at_once_is_told_all_that_its_state_brea
     rows = tuple(sorted(broken.usage.values(), key=lambda row: row.seq))
     entries = tuple(broken.entries.values())
     delta = Delta(before=State.empty(), timestamp=3, seqs=(), entries=entries, usage=rows, registers=held)
-    assert sorted(map(str, invariants.check_commit(broken, delta))) == sorted(map(str, invariants.check(broken)))
+    changes = {rule.__name__ for _, rule in CHANGES}
+    found = [one for one in invariants.check_commit(broken, delta) if one.name not in changes]
+    assert sorted(map(str, found)) == sorted(map(str, invariants.check(broken)))
 
 
 @pytest.mark.covers("ST-9.1-08")
