@@ -9,64 +9,57 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final
 
 from restartpoint.contract import AgentMessage, JsonObject, Model, ModelRequest
 from restartpoint_oracle.errors import EffectOutOfOrder, RequestDiffers
+from restartpoint_oracle.intents import EffectKind, Intent, intents_of
 from restartpoint_oracle.judge import Judge, Judged, lanes_of
-from restartpoint_reference import UNSET, Namespace, Projector, State, differences, project
-from restartpoint_reference.transitions.frame import NotThis, View
-from restartpoint_reference.vocabulary.messages import source_calls
-from restartpoint_reference.vocabulary.states import (
-    AssistantPhase,
-    CompactionPhase,
-    CompactionState,
-    DeferredPending,
-    DeferredPhase,
-    Generating,
-    GenerationPending,
-    GenerationRetryWait,
-    NavigationState,
-    PendingCall,
-    RunState,
-    SummaryPending,
-    SummaryPhase,
-    SummaryRetryWait,
-    ToolsPhase,
-)
+from restartpoint_reference import UNSET, EntryType, Namespace, Projector, State, differences, project
 
 __all__ = [
-    "EffectKind", "EffectLog", "EffectStarted", "Intent", "check_request_messages", "check_requests",
+    "EffectLog", "EffectStarted", "WrongSettlement", "check_growth", "check_request_messages", "check_requests",
     "check_sandwich",
 ]  # fmt: skip
 
-EffectKind: TypeAlias = Literal["provider", "tool", "hook", "timer"]
+RAN: Final = frozenset({
+    "settle_tool", "settle_cancelled_tool", "settle_tool_calls", "settle_deferred", "settle_stop",
+    "settle_poll_pending", "settle_poll_tool_calls", "settle_poll_ready",
+})  # fmt: skip
+"""Settlements with a result that only the effect itself can have given."""
 
-
-@dataclass(frozen=True, kw_only=True)
-class Intent:
-    """A durable permission to start one effect: what kind, on which lane, under which reserved id.
-
-    ``tool_call`` names the provider's call id for tools. ``projected`` says whether a request carries the context of
-    the lane: summaries carry messages of their own.
-    """
-
-    kind: EffectKind
-    lane: str
-    id: str
-    tool_call: str | None = None
-    arguments: object = UNSET
-    projected: bool = False
+NEVER_RAN: Final = frozenset({"refuse_tool", "refuse_truncated_tool", "cancel_planned_tool", "cancel_refused_tool"})
+"""Settlements of calls that must not have started (§3.8, §4.6)."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class EffectStarted:
-    """An effect that started, the intent that allows it (None: there is none), and what differs from it."""
+    """An effect that started, the intent that allows it (None: there is none), and what differs from it.
+
+    ``inserted`` says where a request's messages depart from those of its lane's previous one before their end, though
+    neither a compaction nor a navigation came between.
+    """
 
     kind: EffectKind
     name: str
     intent: Intent | None
     differences: tuple[str, ...] = ()
+    inserted: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class WrongSettlement:
+    """The commit before it settles an effect as run that did not start, or as never run one that did."""
+
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Sent:
+    """The messages of a lane's latest request, and the leaf at which they were projected."""
+
+    leaf: str | None
+    messages: tuple[AgentMessage, ...]
 
 
 @dataclass
@@ -74,19 +67,23 @@ class EffectLog:
     """Effects and commits in the order in which they happened; ``judges`` are those that it follows."""
 
     projectors: Mapping[str, Projector] = field(default_factory=dict)
-    events: list[EffectStarted | Judged] = field(default_factory=list)
+    events: list[EffectStarted | Judged | WrongSettlement] = field(default_factory=list)
     judges: list[Judge] = field(default_factory=list)
     _started: set[tuple[int, str]] = field(default_factory=set)
+    _sent: dict[tuple[int, str], _Sent] = field(default_factory=dict)
 
     def follow(self, judge: Judge) -> None:
         """Log the judge's commits, and take its state for that of the effects to come."""
+        position = len(self.judges)
         self.judges.append(judge)
         self.events.extend(judge.history)
-        judge.on_commit(self.events.append)
+        judge.on_commit(lambda commit: self._committed(position, commit))
 
     def restarted(self) -> None:
         """A new harness runs the same open session: calls that are safe to replay may start once more."""
         self._started.clear()
+        for judge in self.judges:
+            judge.attached()
 
     def provider(self, model: Model, request: ModelRequest) -> None:
         """A provider request starts."""
@@ -96,7 +93,8 @@ class EffectLog:
             self.events.append(EffectStarted(kind="provider", name=model.model_id, intent=None))
             return
         found, position, intent = min(scored, key=lambda one: len(one[0]))
-        self._take("provider", model.model_id, position, intent, found)
+        inserted = self._inserted(position, intent, request) if intent.projected else ()
+        self._take("provider", model.model_id, position, intent, found, inserted)
 
     def tool(self, name: str, tool_call_id: str, arguments: JsonObject) -> None:
         """A tool call starts with these effective arguments."""
@@ -122,14 +120,41 @@ class EffectLog:
         """The intents of that kind that no effect has used, each with the position of its judge; the latest first."""
         for position in reversed(range(len(self.judges))):
             for view in lanes_of(self.judges[position].state):
-                for intent in _intents(view):
+                for intent in intents_of(view):
                     if intent.kind == kind and (position, intent.id) not in self._started:
                         yield position, intent
 
-    def _take(self, kind: EffectKind, name: str, position: int, intent: Intent, found: tuple[str, ...]) -> None:
+    def _committed(self, position: int, commit: Judged) -> None:
+        """Hold a settlement to the starts before it; one that completes a batch is named in its detail."""
+        self.events.append(commit)
+        kind, settled = commit.detail or commit.name, commit.inserted[:1]
+        started = any((position, key) in self._started for key in settled)
+        if (kind in RAN and not started) or (kind in NEVER_RAN and started):
+            what = "had started" if started else "never started"
+            self.events.append(WrongSettlement(f"{kind} settles {settled}, whose effect {what} (§{commit.section})"))
+
+    def _inserted(self, position: int, intent: Intent, request: ModelRequest) -> tuple[str, ...]:
+        """Where the lane's previous request is not the head of this one, if it had to be (§2.5)."""
+        state, lane = self.judges[position].state, (position, intent.lane)
+        leaf = _leaf(state, intent.lane)
+        before, self._sent[lane] = self._sent.get(lane), _Sent(leaf=leaf, messages=tuple(request.messages))
+        if before is None or not _is_continued(state, before.leaf, leaf):
+            return ()
+        head = request.messages[: len(before.messages)]
+        return differences([*before.messages], [*head], "messages")
+
+    def _take(
+        self,
+        kind: EffectKind,
+        name: str,
+        position: int,
+        intent: Intent,
+        found: tuple[str, ...],
+        inserted: tuple[str, ...] = (),
+    ) -> None:
         if kind != "timer":  # one wait may be slept through in several parts
             self._started.add((position, intent.id))
-        self.events.append(EffectStarted(kind=kind, name=name, intent=intent, differences=found))
+        self.events.append(EffectStarted(kind=kind, name=name, intent=intent, differences=found, inserted=inserted))
 
     def _request_differences(self, judge: Judge, intent: Intent, request: ModelRequest) -> tuple[str, ...]:
         if not intent.projected:
@@ -138,25 +163,45 @@ class EffectLog:
 
 
 def check_sandwich(log: EffectLog) -> None:
-    """Every provider request, tool call and timer started under a durable intent of its own, tools with its arguments.
+    """Every effect started under a durable intent of its own, tools with its arguments; what settles as run did run.
+
+    A call that was refused, blocked or cut off never started.
 
     Raises:
-        EffectOutOfOrder: names the effect and the last commit before it.
+        EffectOutOfOrder: names the effect and the last commit before it, or the settlement.
     """
     last = "no commit"
     for event in log.events:
         match event:
             case Judged():
                 last = event.name
+            case WrongSettlement():
+                raise EffectOutOfOrder(event.reason)
             case EffectStarted(kind="hook"):
                 pass
+            case EffectStarted(intent=None):
+                reason = "started without a durable intent that no other effect had used"
+                raise EffectOutOfOrder(f"{event.kind} {event.name} {reason}; the last commit was {last} (§0.3)")
+            case EffectStarted(kind="tool", differences=found) if found:
+                head = f"tool {event.name} ran with other arguments (§3.8)"
+                raise EffectOutOfOrder("\n  - ".join((head, *found)))
             case EffectStarted():
-                if event.intent is None:
-                    reason = "started without a durable intent that no other effect had used"
-                    raise EffectOutOfOrder(f"{event.kind} {event.name} {reason}; the last commit was {last} (§0.3)")
-                if event.kind == "tool" and event.differences:
-                    found = "\n  - ".join((f"tool {event.name} ran with other arguments (§3.8)", *event.differences))
-                    raise EffectOutOfOrder(found)
+                pass
+
+
+def check_growth(log: EffectLog) -> None:
+    """The requests of a lane only grow at the tail, except across a compaction or a navigation (§2.5).
+
+    Not for sessions with a hook that rewrites the context.
+
+    Raises:
+        RequestDiffers: names the first request that does not, and where.
+    """
+    for event in log.events:
+        if isinstance(event, EffectStarted) and event.inserted:
+            lane = None if event.intent is None else event.intent.lane
+            head = f"a request of lane {lane} to {event.name} does not begin with the one before it (§2.5)"
+            raise RequestDiffers("\n  - ".join((head, *event.inserted)))
 
 
 def check_requests(log: EffectLog) -> None:
@@ -189,58 +234,20 @@ def check_request_messages(
 def _message_differences(
     state: State, lane: str, messages: list[AgentMessage], projectors: Mapping[str, Projector]
 ) -> tuple[str, ...]:
+    return differences([*project(state, _leaf(state, lane), projectors)], [*messages], "messages")
+
+
+def _leaf(state: State, lane: str) -> str | None:
     leaf = state.value(Namespace.LANE_LEAF, lane)
     assert leaf is None or isinstance(leaf, str)
-    return differences([*project(state, leaf, projectors)], [*messages], "messages")
+    return leaf
 
 
-def _intents(view: View) -> Iterator[Intent]:
-    """Every effect that the lane's operation state allows to start."""
-    try:
-        if view.lane_state.current_operation_id is None:
-            return
-        held = view.operation_state
-    except NotThis:
-        return
-    match held:
-        case RunState(phase=AssistantPhase(generation=GenerationPending() as pending)):
-            yield Intent(kind="provider", lane=view.lane, id=pending.response_entry_id, projected=True)
-        case RunState(phase=AssistantPhase(generation=GenerationRetryWait() as wait)):
-            yield Intent(kind="timer", lane=view.lane, id=f"{wait.context.step_id}:{wait.next_attempt}")
-        case RunState(phase=DeferredPhase(deferred=DeferredPending() as poll)):
-            yield Intent(kind="provider", lane=view.lane, id=poll.response_entry_id)
-        case RunState(phase=ToolsPhase()):
-            yield from _tool_intents(view)
-        case RunState(phase=CompactionPhase(structural=Generating() as generating)):
-            yield from _summary_intents(view, generating)
-        case CompactionState(structural=Generating() as generating):
-            yield from _summary_intents(view, generating)
-        case NavigationState(phase=SummaryPhase(structural=Generating() as generating)):
-            yield from _summary_intents(view, generating)
-        case _:
-            return
-
-
-def _summary_intents(view: View, generating: Generating) -> Iterator[Intent]:
-    match generating.generation:
-        case SummaryPending(request=request) if request is not UNSET:
-            yield Intent(kind="provider", lane=view.lane, id=request.usage_id)
-        case SummaryRetryWait() as wait:
-            yield Intent(kind="timer", lane=view.lane, id=f"{wait.context.task_id}:{wait.next_attempt}")
-        case _:
-            return
-
-
-def _tool_intents(view: View) -> Iterator[Intent]:
-    batch = view.batch
-    calls = {call.source_index: call.id for call in source_calls(view.message(batch.assistant_entry_id))}
-    for call in batch.calls:
-        if isinstance(call, PendingCall):
-            key = f"{view.operation_id}:{batch.turn_id}:{call.source_index}"
-            yield Intent(
-                kind="tool",
-                lane=view.lane,
-                id=call.result_entry_id,
-                tool_call=calls.get(call.source_index),
-                arguments=view.state.value(Namespace.OP_TOOL_ARGS, key),
-            )
+def _is_continued(state: State, before: str | None, leaf: str | None) -> bool:
+    """Whether the path from the leaf leads back to the earlier leaf, and no compaction lies between."""
+    while leaf is not None and leaf != before:
+        entry = state.entries[leaf]
+        if entry.type is EntryType.COMPACTION:
+            return False
+        leaf = entry.parent_id
+    return leaf == before

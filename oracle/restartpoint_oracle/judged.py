@@ -14,6 +14,7 @@ from restartpoint.storage import Storage
 from restartpoint_oracle.content import content_of_storage, state_of_content
 from restartpoint_oracle.delegating import DelegatingStorage
 from restartpoint_oracle.judge import Judge
+from restartpoint_reference.store import FIRST_SEQ
 
 __all__ = ["JudgedRepository", "JudgedStorage"]
 
@@ -54,6 +55,17 @@ class JudgedStorage(DelegatingStorage):
         judge = Judge(state_of_content(await content_of_storage(inner)), check_invariants=check_invariants)
         judge.check_everything("the last run of another process")
         return cls(inner, judge)
+
+    @classmethod
+    async def over(cls, inner: Storage) -> Self:
+        """A judged storage over any session: one that holds nothing but its first two registers counts as new.
+
+        What an existing one holds is taken as it is, sound or not; only its commits to come are judged.
+        """
+        state = state_of_content(await content_of_storage(inner))
+        if not state.entries and not state.usage and state.next_seq <= FIRST_SEQ + 2:
+            return await cls.over_new(inner)
+        return cls(inner, Judge(state))
 
     async def commit(self, tx: Transaction) -> CommitResult:
         """The inner storage's result; raises what it raises, and the judge's findings."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
-from typing import Literal
+from collections.abc import Awaitable, Callable
+from typing import Literal, TypeVar
 
 from restartpoint.contract import (
     AgentMessage,
@@ -18,10 +18,14 @@ from restartpoint.contract import (
     ToolContext,
     ToolResult,
 )
+from restartpoint.hooks import Hooks
 from restartpoint.seams import Signal, Timers
 from restartpoint_oracle.effects import EffectLog
 
-__all__ = ["LoggedModels", "LoggedTimers", "LoggedTool"]
+__all__ = ["LoggedModels", "LoggedTimers", "LoggedTool", "log_hooks", "logged_hook"]
+
+E = TypeVar("E")
+R = TypeVar("R")
 
 
 class LoggedModels:
@@ -83,3 +87,23 @@ class LoggedTimers:
     async def sleep_ms(self, delay_ms: int) -> None:
         self._log.timer(delay_ms)
         await self._inner.sleep_ms(delay_ms)
+
+
+def logged_hook(name: str, handler: Callable[[E], R], log: EffectLog) -> Callable[[E], R]:
+    """A hook handler that tells the log of each call in the step in which it starts."""
+
+    def start(event: E) -> R:
+        log.hook(name)
+        return handler(event)
+
+    return start
+
+
+def log_hooks(hooks: Hooks, log: EffectLog) -> None:
+    """From now on, every handler that is registered tells the log of its calls."""
+    register: Callable[..., Callable[[], None]] = hooks.on
+
+    def on(name: str, handler: Callable[[object], object], *, id: str | None = None) -> Callable[[], None]:
+        return register(name, logged_hook(name, handler, log), id=id)
+
+    hooks.on = on  # type: ignore[method-assign, assignment]

@@ -104,6 +104,7 @@ def test_a_torn_last_line_is_no_damage_and_is_pointed_out(tmp_path: Path) -> Non
     assert json.loads(call("inspect", "--json", str(path)).stdout)["tornBytes"] == torn
 
 
+@pytest.mark.unjudged("the test damages its session")
 def test_lanes_that_contradict_each_other_are_shown_and_named(tmp_path: Path) -> None:
     anyio.run(play_whole_run, tmp_path)
     path = open_repository("jsonl", tmp_path).path_of("broken")

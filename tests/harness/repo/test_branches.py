@@ -74,6 +74,7 @@ async def branch(repository: SessionRepository) -> Session:
         (BranchScan(limit=2, order="oldestFirst"), "m1 c1"),
     ],
 )
+@pytest.mark.unjudged("the test places rows by itself, as no transition does")
 async def test_a_branch_query_orders_stops_filters_and_limits(
     repository: SessionRepository, query: BranchScan, expected: str
 ) -> None:
@@ -84,6 +85,7 @@ async def test_a_branch_query_orders_stops_filters_and_limits(
 @pytest.mark.covers("ST-2.5-03")
 @pytest.mark.parametrize("order", ["newestFirst", "oldestFirst"])
 @pytest.mark.parametrize("kind", [None, EntryType.MESSAGE])
+@pytest.mark.unjudged("the test places rows by itself, as no transition does")
 async def test_pages_of_a_branch_join_to_the_full_result(
     repository: SessionRepository, order: Literal["newestFirst", "oldestFirst"], kind: EntryType | None
 ) -> None:
@@ -106,6 +108,7 @@ async def test_an_unknown_start_is_an_error_and_the_root_gives_nothing(repositor
 
 
 @pytest.mark.covers("ST-1.1-03", "ST-1.1-04", "ST-1.1-05")
+@pytest.mark.unjudged("the test places rows by itself, as no transition does")
 async def test_storage_assigns_sequence_and_time_and_the_root_has_no_parent(repository: SessionRepository) -> None:
     session = await branch(repository)
     entries = await session.find_entries_on_branch(BranchScan(order="oldestFirst"))

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from restartpoint_oracle.fixtures import excuse
 from tests.harness.runtime.doubles import Log
 from tests.harness.runtime.places import BACKENDS, Place
 from tests.harness.runtime.scenarios import SCENARIOS, Scenario
@@ -24,8 +25,10 @@ def place(backend: str, tmp_path: Path) -> Place:
 
 
 @pytest.fixture
-def log() -> Log:
-    return Log()
+def log(request: pytest.FixtureRequest) -> Log:
+    made = Log()
+    made.excuse = lambda what: excuse(request.node, what)
+    return made
 
 
 @pytest.fixture(params=sorted(SCENARIOS))

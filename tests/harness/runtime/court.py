@@ -6,6 +6,7 @@ from restartpoint_oracle import (
     EffectLog,
     Judge,
     OracleFinding,
+    check_growth,
     check_requests,
     check_sandwich,
     content_of_storage,
@@ -22,20 +23,18 @@ async def model_state(storage: Storage) -> State:
 
 
 class Court:
-    """Follows one open session; ``names`` are the transitions of its commits in order.
+    """Follows one open session; ``names`` are the transitions of its commits in order, ``effects`` what started.
 
     ``unprojected`` is the reason why its requests are not compared with the model's projection, if there is one.
     """
 
     def __init__(self, state: State, *, check_invariants: bool = True, unprojected: str | None = None) -> None:
         self._judge = Judge(state, check_invariants=check_invariants)
-        self._effects = EffectLog()
-        self._effects.follow(self._judge)
+        self.effects = EffectLog()
+        self.effects.follow(self._judge)
         self._unprojected = unprojected
         self.names: list[str] = []
         self.commits: list[Transaction] = []
-        if unprojected is not None:
-            print(f"requests are not compared with the model: {unprojected}")
 
     @property
     def state(self) -> State:
@@ -54,15 +53,16 @@ class Court:
 
     def request(self, model: Model, request: ModelRequest) -> None:
         """A provider request starts."""
-        self._effects.provider(model, request)
+        self.effects.provider(model, request)
 
     def tool(self, name: str, tool_call_id: str, arguments: JsonObject) -> None:
         """A tool call starts."""
-        self._effects.tool(name, tool_call_id, arguments)
+        self.effects.tool(name, tool_call_id, arguments)
 
     def verdict(self) -> None:
         """Raise the first finding, if there was one."""
         self._judge.verify()
-        check_sandwich(self._effects)
+        check_sandwich(self.effects)
         if self._unprojected is None:
-            check_requests(self._effects)
+            check_requests(self.effects)
+            check_growth(self.effects)

@@ -49,6 +49,8 @@ class Log:
         self.told: list[str] = []
         self.on_tool: Callable[[str, str, JsonObject], None] = lambda name, tool_call_id, arguments: None
         """Told of every call in the step in which it starts."""
+        self.excuse: Callable[[str], None] = print
+        """Told what the test leaves out of its judgement, and why."""
 
     def note(self, line: str) -> None:
         self.lines.append(line)

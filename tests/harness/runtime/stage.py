@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 from restartpoint import AgentHarness, HarnessOptions
@@ -11,6 +12,7 @@ from restartpoint.providers import SCRIPTED_MODEL, Step
 from restartpoint.seams import FaultPoints, InlineWork, NoFaults
 from restartpoint.session import Session
 from restartpoint.storage import Storage
+from restartpoint_oracle import LoggedTimers, log_hooks
 from tests.harness.runtime.court import Court, model_state
 from tests.harness.runtime.doubles import CheckedModels, Log, hear
 from tests.harness.runtime.places import Place
@@ -76,13 +78,18 @@ class Stage:
         self.models.on_request = self.court.request
         self.log.on_tool = self.court.tool
         self.session.on_commit(self._committed)
-        async with AgentHarness.open(self.session, self.options(**options)) as harness:
+        if self.unjudged is not None:
+            self.log.excuse(f"not judged: {self.unjudged}")
+        if self.unprojected is not None:
+            self.log.excuse(f"requests not compared with the model: {self.unprojected}")
+        given = self.options(**options)
+        given = replace(given, timers=LoggedTimers(given.timers, self.court.effects))
+        async with AgentHarness.open(self.session, given) as harness:
+            log_hooks(harness.hooks, self.court.effects)
             hear(harness.events, self.log)
             self.prepare(harness.hooks)
             yield harness
-        if self.unjudged is not None:
-            print(f"commits are not judged: {self.unjudged}")
-        else:
+        if self.unjudged is None:
             self.court.verdict()
 
     def _committed(self, lane: str, tx: Transaction, result: CommitResult) -> None:

@@ -15,7 +15,6 @@ from restartpoint.contract import (
     Namespace,
     Register,
     RegisterKey,
-    SessionMetadata,
     SessionStats,
     Transaction,
     UsageRow,
@@ -23,57 +22,14 @@ from restartpoint.contract import (
 )
 from restartpoint.errors import StorageFault
 from restartpoint.storage import Storage
+from restartpoint_oracle import DelegatingStorage
 
-__all__ = ["CountingStorage", "FailingStorage", "PassingStorage"]
+__all__ = ["CountingStorage", "FailingStorage"]
 
 V = TypeVar("V")
 
 
-class PassingStorage:
-    """Passes every call on."""
-
-    def __init__(self, inner: Storage) -> None:
-        self.inner = inner
-
-    @property
-    def metadata(self) -> SessionMetadata:
-        return self.inner.metadata
-
-    async def commit(self, tx: Transaction) -> CommitResult:
-        return await self.inner.commit(tx)
-
-    async def get_entries(self, ids: Sequence[str]) -> dict[str, Entry]:
-        return await self.inner.get_entries(ids)
-
-    async def get_register(self, namespace: Namespace[V], key: str) -> Register[V] | None:
-        return await self.inner.get_register(namespace, key)
-
-    async def get_registers(self, keys: Sequence[RegisterKey]) -> list[Register[Any] | None]:
-        return await self.inner.get_registers(keys)
-
-    async def list_registers(self, namespace: Namespace[V], key_prefix: str = "") -> list[Register[V]]:
-        return await self.inner.list_registers(namespace, key_prefix)
-
-    async def scan_branch(self, query: BranchScan) -> list[Entry]:
-        return await self.inner.scan_branch(query)
-
-    async def scan_branch_structure(self, query: BranchScan) -> list[EntryStructure]:
-        return await self.inner.scan_branch_structure(query)
-
-    async def scan_entries(self, query: EntryScan) -> list[Entry]:
-        return await self.inner.scan_entries(query)
-
-    async def scan_usage(self, query: UsageScan) -> list[UsageRow]:
-        return await self.inner.scan_usage(query)
-
-    async def get_stats(self) -> SessionStats:
-        return await self.inner.get_stats()
-
-    async def close(self) -> None:
-        await self.inner.close()
-
-
-class CountingStorage(PassingStorage):
+class CountingStorage(DelegatingStorage):
     """Counts calls by name, and keeps which registers and entries were asked for."""
 
     def __init__(self, inner: Storage) -> None:
@@ -125,7 +81,7 @@ class CountingStorage(PassingStorage):
         return await super().get_stats()
 
 
-class FailingStorage(PassingStorage):
+class FailingStorage(DelegatingStorage):
     """Raises a fault instead of commit number ``fail_at`` (from 0), and of every later one; nothing is written.
 
     ``hold_at`` makes a commit wait for ``let_go`` after ``held`` was set.

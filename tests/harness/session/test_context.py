@@ -82,6 +82,7 @@ def stand_in(id: str, timestamp: int = 2, name: str = "read") -> AgentMessage:
 
 
 @pytest.mark.covers("ST-2.5-06")
+@pytest.mark.unjudged("the test's messages lack what a vendor's have")
 async def test_without_a_compaction_the_context_is_the_whole_branch_oldest_first(session: Session) -> None:
     leaf = await grow(session, message(say("one")), message(assistant()), message(say("two")))
     assert await context(session, leaf) == [say("one"), assistant(), say("two")]
@@ -91,6 +92,7 @@ async def test_without_a_compaction_the_context_is_the_whole_branch_oldest_first
 
 
 @pytest.mark.covers("ST-2.5-06", "ST-2.1-11", "ST-2.5-15")
+@pytest.mark.unjudged("the test's messages lack what a vendor's have")
 async def test_the_newest_compaction_begins_the_context_with_its_summary_and_tail(
     session: Session, clock: object
 ) -> None:
@@ -211,6 +213,7 @@ def test_only_assistant_messages_ask() -> None:
 
 
 @pytest.mark.covers("ST-2.5-16")
+@pytest.mark.unjudged("the test's messages lack what a vendor's have")
 async def test_a_branch_that_ends_at_a_tool_call_is_healed_in_its_context(session: Session) -> None:
     leaf = await grow(session, message(say("x")), message(assistant(call("a"), stop="toolUse")))
     await grow(session, message(result("a")))
@@ -244,6 +247,7 @@ def test_healing_only_inserts_and_needs_no_second_time(history: list[AgentMessag
 
 
 @pytest.mark.covers("ST-2.5-11")
+@pytest.mark.unjudged("the test's messages lack what a vendor's have")
 async def test_a_settled_lane_grows_its_context_only_at_the_tail(session: Session) -> None:
     turns = [say("x"), assistant(call("a"), stop="toolUse"), result("a"), assistant(stop="error"), say("y")]
     before: list[AgentMessage] = []
@@ -256,6 +260,7 @@ async def test_a_settled_lane_grows_its_context_only_at_the_tail(session: Sessio
     assert before != []
 
 
+@pytest.mark.unjudged("the test's messages lack what a vendor's have")
 async def test_projecting_entry_by_entry_equals_projecting_all(session: Session) -> None:
     leaf = await grow(
         session, compaction("s", say("tail")), message(assistant(call("a"))), message(result("a")), message(say("y"))

@@ -81,6 +81,7 @@ async def both(branch: list[EntryPayload]) -> tuple[list[AgentMessage], list[Age
 
 @pytest.mark.covers("ST-2.5-06", "ST-2.5-07", "ST-2.5-08", "LOOM-41")
 @given(st.lists(payloads, max_size=8))
+@pytest.mark.unjudged("the test places rows by itself, as no transition does")
 def test_both_projections_agree(branch: list[EntryPayload]) -> None:
     made, modelled = anyio.run(both, branch)
     assert made == modelled
