@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from restartpoint.contract import AgentMessage, Model, ModelRequest
+from restartpoint.hooks import Hooks
 from restartpoint_oracle import (
     EffectLog,
     EffectOutOfOrder,
@@ -14,9 +15,12 @@ from restartpoint_oracle import (
     JudgedStorage,
     ManualClock,
     RequestDiffers,
+    WrongSettlement,
+    check_growth,
     check_request_messages,
     check_requests,
     check_sandwich,
+    log_hooks,
 )
 from restartpoint_reference import Namespace, project
 from tests.oracle.replayed import open_judged, transaction_of
@@ -152,3 +156,61 @@ async def test_hooks_have_no_intent() -> None:
     log = EffectLog()
     log.hook("before_run")
     check_sandwich(log)
+
+
+async def test_every_call_of_a_logged_hook_is_in_its_place_among_the_commits() -> None:
+    log, hooks = EffectLog(), Hooks(lambda *_: None)
+    log_hooks(hooks, log)
+    hooks.on("before_run_end", lambda event: None)
+    (registered,) = hooks.handlers("before_run_end")
+    storage = await up_to(plain_run(), "settle_stop", log)
+    registered.handler(None)
+    await storage.commit(transaction_of(plain_run().steps[-1].elements))
+    found = [event.name for event in log.events if not isinstance(event, WrongSettlement)]
+    assert found[-3:] == ["settle_stop", "before_run_end", "finish_run"]
+
+
+@pytest.mark.parametrize("starts", [True, False])
+async def test_a_result_settles_as_run_only_what_started(starts: bool) -> None:
+    log, walk = EffectLog(), plain_run()
+    storage = await up_to(walk, "intend_tool", log)
+    if starts:
+        log.tool("read", "t1", {"path": "/0"})
+    following = walk.steps[walk.names.index("complete_batch")]
+    await storage.commit(transaction_of(following.elements))
+    if starts:
+        check_sandwich(log)
+    else:
+        with pytest.raises(EffectOutOfOrder, match=r"settle_tool settles .* never started"):
+            check_sandwich(log)
+
+
+async def two_requests(change: Callable[[list[AgentMessage]], list[AgentMessage]]) -> EffectLog:
+    """A run that asks twice, with a tool between; the second request is changed before it is sent."""
+    log, walk = EffectLog(), plain_run()
+    storage = await up_to(walk, "intend_assistant", log)
+    log.provider(MODEL, projected(storage))
+    for step in walk.steps[walk.names.index("intend_assistant") + 1 : -2]:
+        await storage.commit(transaction_of(step.elements))
+        if step.commit.name == "intend_tool":
+            log.tool("read", "t1", {"path": "/0"})
+    log.provider(MODEL, request(change(projected(storage).messages)))
+    check_sandwich(log)
+    return log
+
+
+async def test_a_request_that_grew_at_the_tail_is_in_order() -> None:
+    check_growth(await two_requests(lambda messages: messages))
+
+
+@pytest.mark.covers("ST-2.5-11")
+@pytest.mark.parametrize("mistake", ["an insertion", "a removal", "a change"])
+async def test_a_request_that_changed_before_its_tail_is_found(mistake: str) -> None:
+    change: Callable[[list[AgentMessage]], list[AgentMessage]] = {
+        "an insertion": lambda messages: [messages[0], *messages],
+        "a removal": lambda messages: messages[1:],
+        "a change": lambda messages: [{**messages[0], "timestamp": 99}, *messages[1:]],
+    }[mistake]
+    log = await two_requests(change)
+    with pytest.raises(RequestDiffers, match="does not begin with the one before it"):
+        check_growth(log)

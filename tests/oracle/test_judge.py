@@ -36,7 +36,7 @@ from restartpoint_oracle.samples import FIRST_TRANSACTION, METADATA, custom, mes
 from tests.oracle.replayed import open_judged, transaction_of
 from tests.reference.walk import Walk
 from tests.reference.walks import SCENARIOS
-from tests.reference.walks.runs import plain_run
+from tests.reference.walks.runs import orphaned_requests, plain_run
 
 
 def is_made_by_commits_alone(scenario: Callable[[], Walk]) -> bool:
@@ -189,3 +189,20 @@ async def test_a_commit_behind_the_session_s_back_fails_the_repository_s_verific
     with pytest.raises(JudgeViolation):
         repository.verify()
     await repository.close()
+
+
+@pytest.mark.parametrize("restarted", [True, False])
+async def test_a_step_whose_turn_it_is_not_is_refused_with_what_was_due(restarted: bool) -> None:
+    """A pending request may be recovered by a new owner only."""
+    walk = orphaned_requests()
+    position = walk.names.index("recover_assistant")
+    storage = await open_judged(walk.steps[:position], ManualClock())
+    tx = transaction_of(walk.steps[position].elements)
+    if restarted:
+        storage.judge.attached()
+        await storage.commit(tx)
+        assert storage.judge.due("main") == ("intend_assistant",)
+        return
+    with pytest.raises(JudgeViolation, match="the effect's own process is alive: settle_tool_calls") as caught:
+        await storage.commit(tx)
+    assert (caught.value.transition, caught.value.section) == ("recover_assistant", "3.7")
