@@ -22,7 +22,7 @@ OPENING: Final = (_move("create_session", Nothing()), _move("seed_main", _CONFIG
 STOP: Final = response("stop")
 ONE_CALL: Final = response("toolUse", calls=1)
 TWO_CALLS: Final = response("toolUse", calls=2)
-TRUNCATED: Final = response("length", calls=1)
+TRUNCATED: Final = response("length", calls=2)
 RETRYABLE: Final = response("error", error="overloaded")
 FINAL_ERROR: Final = response("error", error="no such model")
 OVERFLOW: Final = response("error", error="prompt is too long")
