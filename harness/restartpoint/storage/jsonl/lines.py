@@ -111,11 +111,3 @@ def _lines(writes: tuple[Write, ...], first_seq: int, timestamp: int) -> list[_L
         else:
             assert_never(write)
     return lines
-
-
-def _entry_line(write: InsertEntry, seq: int, timestamp: int) -> _Line:
-    entry, payload = write.entry, write.entry.payload
-    if type(payload) is not MessagePayload or payload.extra:
-        return write_to_wire(write, seq, timestamp)
-    terminate = payload.terminate or UNSET
-    return _MessageLine("entry", seq, timestamp, entry.id, entry.parent_id, "message", payload.message, terminate)
