@@ -12,9 +12,9 @@ from restartpoint.providers import SCRIPTED_MODEL, Step
 from restartpoint.seams import FaultPoints, InlineWork, NoFaults
 from restartpoint.session import Session
 from restartpoint.storage import Storage
-from restartpoint_oracle import LoggedTimers, log_hooks
+from restartpoint_oracle import LoggedTimers, LoggedTool, log_hooks
 from tests.harness.runtime.court import Court, model_state
-from tests.harness.runtime.doubles import CheckedModels, Log, hear
+from tests.harness.runtime.doubles import CheckedModels, Log, Tool, hear
 from tests.harness.runtime.places import Place
 from tests.harness.runtime.scenarios import Scenario
 from tests.harness.session.stage import StandingClock, counted_ids, words
@@ -83,9 +83,13 @@ class Stage:
         if self.unprojected is not None:
             self.log.excuse(f"requests not compared with the model: {self.unprojected}")
         given = self.options(**options)
-        given = replace(given, timers=LoggedTimers(given.timers, self.court.effects))
+        effects = self.court.effects
+        tools = [
+            one if isinstance(one, Tool) else LoggedTool(one, effects) for one in given.tools
+        ]  # a Tool logs itself
+        given = replace(given, timers=LoggedTimers(given.timers, effects), tools=tools)
         async with AgentHarness.open(self.session, given) as harness:
-            log_hooks(harness.hooks, self.court.effects)
+            log_hooks(harness.hooks, effects)
             hear(harness.events, self.log)
             self.prepare(harness.hooks)
             yield harness
