@@ -84,9 +84,9 @@ class Stage:
             self.log.excuse(f"requests not compared with the model: {self.unprojected}")
         given = self.options(**options)
         effects = self.court.effects
-        tools = [
-            one if isinstance(one, Tool) else LoggedTool(one, effects) for one in given.tools
-        ]  # a Tool logs itself
+        heard = [isinstance(one, Tool) and one.log is self.log for one in given.tools]  # those log themselves
+        pairs = zip(given.tools, heard, strict=True)
+        tools = [one if is_heard else LoggedTool(one, effects) for one, is_heard in pairs]
         given = replace(given, timers=LoggedTimers(given.timers, effects), tools=tools)
         async with AgentHarness.open(self.session, given) as harness:
             log_hooks(harness.hooks, effects)
