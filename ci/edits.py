@@ -1,11 +1,10 @@
-"""How many edits of session files the audit sees. Usage: ``python -m ci.edits [--one-of-each]``; it takes some minutes.
+"""How many edits of session files the audit sees. Usage: ``python -m ci.edits``; it takes some minutes.
 
 Prints a line per kind of edit and one per reason why an edit cannot be seen, and fails when one was missed without any.
 """
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections import Counter
 
@@ -19,10 +18,8 @@ __all__ = ["main"]
 
 def main() -> int:
     """Count, and print the table."""
-    parser = argparse.ArgumentParser(prog="python -m ci.edits", description=__doc__)
-    parser.add_argument("--one-of-each", action="store_true", help="edit one commit of each transition only")
     made, caught, listed, missed = Counter[EditKind](), Counter[EditKind](), Counter[str](), Counter[str]()
-    for outcome in every_outcome(one_of_each=parser.parse_args().one_of_each):
+    for outcome in every_outcome():
         kind = outcome.edit.kind
         made[kind] += 1
         if outcome.finding is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -27,7 +27,7 @@ Elements = list[Json]
 HEADER: JsonObject = {"v": 4, "kind": "header", "id": "s-1", "storageVersion": 1, "createdAt": 1}
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class History:
     """A session: the state that it starts from, its commits, and what is known before each of them."""
 
@@ -35,7 +35,7 @@ class History:
     start: State
     commits: tuple[Elements, ...]
 
-    @property
+    @cached_property
     def standings(self) -> list[Standing]:
         """One before each commit, and one at the end; every commit is clean."""
         found = [Standing.of(self.start)]
