@@ -61,17 +61,11 @@ def test_the_page_of_types_lists_every_field_of_messages_usage_models_and_tools(
 @pytest.mark.covers("ST-0.7-01")
 def test_every_write_of_the_table_of_transitions_is_an_insert_a_set_or_a_delete() -> None:
     table = (DOCS / "requirements" / "transitions.md").read_text(encoding="utf-8")
-    rows = [line.split(" | ") for line in table.splitlines() if re.match(r"\| [TS]\d+ \|", line)]
+    rows = [line.split(" | ") for line in table.splitlines() if re.match(r"\| [TS]\d+b? \|", line)]
     written = {cells[1].strip("`"): cells[5 if cells[0].startswith("| T") else 3].split("<br>") for cells in rows}
     assert TRANSITIONS.keys() <= written.keys()
-    exact = {name: writes for name, writes in written.items() if name in TRANSITIONS or not outside(name)}
-    wrong = [(name, write) for name, writes in exact.items() for write in writes if not named(write)]
+    wrong = [(name, write) for name, writes in written.items() for write in writes if not named(write)]
     assert wrong == []
-
-
-def outside(name: str) -> bool:
-    """Whether a commit of whole other sessions or of a companion's vocabulary, described in a sentence."""
-    return name.startswith(("fork_into", "import_v3", "ensure_strand"))
 
 
 def named(write: str) -> bool:
