@@ -55,6 +55,7 @@ from restartpoint.runtime.expansion import expanded_skill, expanded_template
 from restartpoint.runtime.owner import ActiveOperation, LaneOwner, Reservation, Turn
 from restartpoint.runtime.promise import Promise
 from restartpoint.runtime.services import Services
+from restartpoint.runtime.tree_writes import HarnessLine
 from restartpoint.session import Session, SessionMutator, SessionTree
 
 __all__ = ["AgentLane"]
@@ -85,8 +86,9 @@ class AgentLane:
 
     @property
     def session(self) -> SessionTree:
-        """The tree as this lane sees it."""
-        return self._services.session.view(self.name)
+        """The tree as this lane sees it. While an operation is being admitted or ``run_when_idle`` keeps the idle lane,
+        appends wait; their failed commit stops the harness like every other (§3.6, §4.8)."""
+        return self._services.session.view(self.name, HarnessLine(self._services, self._owner))
 
     def _reader(self) -> Session:
         """The session, while this harness runs; surfaces without rejections raise what stopped it (§4.8)."""

@@ -129,6 +129,16 @@ class LaneOwner:
         if self.reservation is not None and self.reservation is not own:
             raise LaneBusy(self.lane, self.reservation.operation_id, self.reservation.kind)
 
+    async def unreserved(self) -> None:
+        """Return once no operation is being admitted and no callback has the lane.
+
+        Raises:
+            HarnessClosed, HarnessFault: the harness stopped first.
+        """
+        while self.reservation is not None:
+            self.barrier.raise_if_closed()
+            await self.barrier.changed()
+
     def _busy_with(self, active: ActiveOperation) -> LaneBusy:
         return LaneBusy(self.lane, active.work.operation_id, kind_of(active.work.operation.intent))
 

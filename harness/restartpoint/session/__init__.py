@@ -11,7 +11,7 @@ from restartpoint.session.context import (
     project_context,
     project_entry,
 )
-from restartpoint.session.line import CommitListener, SessionMutator
+from restartpoint.session.line import CommitListener, SessionMutator, WriteLine
 from restartpoint.session.reading import SessionReader
 from restartpoint.session.session import (
     MAX_LANE_NAME,
@@ -35,6 +35,7 @@ __all__ = [
     "SessionMutator",
     "SessionReader",
     "SessionTree",
+    "WriteLine",
     "check_lane_name",
     "context_entries",
     "first_transaction",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import TypeAlias, TypeVar
+from typing import Protocol, TypeAlias, TypeVar
 
 import anyio
 
@@ -12,12 +12,24 @@ from restartpoint.errors import Closed, InvariantBroken, MutatorSpent
 from restartpoint.session.reading import SessionReader
 from restartpoint.storage import Storage
 
-__all__ = ["CommitListener", "MutationLines", "SessionMutator"]
+__all__ = ["CommitListener", "MutationLines", "SessionMutator", "WriteLine"]
 
 T = TypeVar("T")
 
 CommitListener: TypeAlias = Callable[[str, Transaction, CommitResult], None]
 """Called with the lane, the transaction and its result right after a commit; must not raise."""
+
+
+class WriteLine(Protocol):
+    """How the writes of a tree view get their turn on its lane."""
+
+    async def run(self, lane: str, job: Callable[[SessionMutator], Awaitable[T]]) -> T:
+        """What the job returns; it runs alone on its lane, in order of arrival."""
+        ...
+
+    async def run_at_leaf(self, lane: str, job: Callable[[SessionMutator], Awaitable[T]]) -> T:
+        """The same for a job that appends at the leaf of the idle lane."""
+        ...
 
 
 class MutationLines:
@@ -55,6 +67,10 @@ class MutationLines:
                 mutator.expire()
         finally:
             line.release()
+
+    async def run_at_leaf(self, lane: str, job: Callable[[SessionMutator], Awaitable[T]]) -> T:
+        """The same: a session alone knows of nobody who keeps an idle lane."""
+        return await self.run(lane, job)
 
     def on_commit(self, listener: CommitListener) -> Callable[[], None]:
         """Call the listener after every commit of this session, in commit order; returns how to stop it.

@@ -20,7 +20,7 @@ from restartpoint.contract import (
 )  # fmt: skip
 from restartpoint.errors import InvalidLane, LaneExists, UnknownTarget
 from restartpoint.seams import Clock, IdGenerator
-from restartpoint.session.line import CommitListener, MutationLines, SessionMutator
+from restartpoint.session.line import CommitListener, MutationLines, SessionMutator, WriteLine
 from restartpoint.session.reading import SessionReader
 from restartpoint.session.tree import MAIN_LANE, SessionTree
 from restartpoint.storage import Storage
@@ -67,7 +67,8 @@ class Session(SessionTree, SessionReader):
         self, storage: Storage, *, ids: IdGenerator, clock: Clock, on_close: Callable[[], None] | None = None
     ) -> None:
         SessionReader.__init__(self, storage)
-        SessionTree.__init__(self, storage, MutationLines(storage), ids, MAIN_LANE)
+        self._lines = MutationLines(storage)
+        SessionTree.__init__(self, storage, self._lines, ids, MAIN_LANE)
         self._clock = clock
         self._on_close = on_close
         self._closing = anyio.Lock()
@@ -83,9 +84,12 @@ class Session(SessionTree, SessionReader):
         """Reads the time for this session."""
         return self._clock
 
-    def view(self, lane: str) -> SessionTree:
-        """The tree as that lane sees it; an unknown lane raises ``InvalidLane`` at its first use."""
-        return SessionTree(self._storage, self._lines, self._ids, lane)
+    def view(self, lane: str, line: WriteLine | None = None) -> SessionTree:
+        """The tree as that lane sees it; an unknown lane raises ``InvalidLane`` at its first use.
+
+        ``line``: the way of its writes, by default the session's own.
+        """
+        return SessionTree(self._storage, self._lines if line is None else line, self._ids, lane)
 
     async def mutate(self, lane: str, job: Callable[[SessionMutator], Awaitable[T]]) -> T:
         """What the job returns; it reads, decides and commits at most once, alone on its lane (§4.3).

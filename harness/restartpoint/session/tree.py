@@ -37,7 +37,7 @@ from restartpoint.contract import (
 )  # fmt: skip
 from restartpoint.errors import InvalidLane, InvalidMessage, InvalidOptions, NotBuiltYet, UnknownTarget
 from restartpoint.seams import IdGenerator
-from restartpoint.session.line import MutationLines, SessionMutator
+from restartpoint.session.line import SessionMutator, WriteLine
 from restartpoint.storage import Storage
 
 __all__ = ["MAIN_LANE", "RESERVED_FACT_PREFIX", "SessionTree"]
@@ -62,9 +62,9 @@ class SessionTree:
     null. On a lane that does not exist every method raises ``InvalidLane``.
     """
 
-    def __init__(self, storage: Storage, lines: MutationLines, ids: IdGenerator, lane: str) -> None:
+    def __init__(self, storage: Storage, line: WriteLine, ids: IdGenerator, lane: str) -> None:
         self._storage = storage
-        self._lines = lines
+        self._line = line
         self._ids = ids
         self._lane = lane
         self._known = lane == MAIN_LANE
@@ -193,7 +193,7 @@ class SessionTree:
                 raise UnknownTarget(key)
             await mutator.commit(Transaction((RegisterSet(namespace, key, value),)))
 
-        await self._lines.run(self._lane, job)
+        await self._line.run(self._lane, job)
 
     # --- appends ------------------------------------------------------------------------------------------------
 
@@ -235,7 +235,7 @@ class SessionTree:
             await mutator.commit(Transaction((InsertEntry(entry), RegisterSet(LANE_LEAF, self._lane, entry.id))))
             return entry.id
 
-        return await self._lines.run(self._lane, job)
+        return await self._line.run_at_leaf(self._lane, job)
 
     # --- the lane -----------------------------------------------------------------------------------------------
 
