@@ -41,12 +41,10 @@ def audit_session(header: JsonObject, lines: Iterable[tuple[int, bytes]], audito
         value, faults = read_line(line, number)
         auditor.ambiguous(faults, number)
         elements: _Elements = value if isinstance(value, list) else [value]
-        if rows is not None:
-            if rows.take(elements, number, alone=not isinstance(value, list)):
-                continue
-            rows.end()
-            rows = None
-        if auditor.going:
+        if rows is None or not rows.take(elements, number, alone=not isinstance(value, list)):
+            if rows is not None:
+                rows.end()
+                rows = None
             auditor.commit(SeenCommit(elements=elements), number)
         if not auditor.going:
             return
@@ -94,8 +92,6 @@ class _Rows:
 
     def take(self, elements: _Elements, number: int, *, alone: bool) -> bool:
         """Take the line if it holds rows."""
-        if not self._auditor.going:
-            return True
         first = self._line is None
         if self._mark is not None:
             taken = _first_seq(elements) < self._mark
@@ -113,7 +109,7 @@ class _Rows:
 
     def end(self) -> None:
         """Hold the state to which the rows add up to everything, if there were any, and go on from it."""
-        if self._line is not None and self._auditor.going:
+        if self._line is not None:
             self._auditor.start(self._line, next_seq=self._mark or 0)
 
     def _take(self, element: Json, number: int) -> None:

@@ -32,6 +32,7 @@ FREE_BESIDES: Final[Mapping[str, frozenset[str]]] = {
 
 COPIES: Final = frozenset({"fork_into", "import_v3", "ensure_strand"})
 REPORTED: Final = frozenset({"settle_tool", "settle_cancelled_tool", "complete_batch", "complete_terminating_batch"})
+UNCONDITIONAL: Final = ("recover_", "finish_aborted_")
 OPTIONAL: Final[Mapping[str, str]] = {
     "mark_threshold_checked": "whether the context is near its limit was estimated outside",
 }
@@ -71,10 +72,8 @@ def reason_for(outcome: Outcome) -> str | None:
             return "a public call is made whenever the caller likes, or twice, or never"
         case EditKind.SWAP_COMMITS if calls:
             return "a public call may come before or after its neighbour"
-        case EditKind.DROP_COMMIT if outcome.now != outcome.names[1]:
-            return (
-                "the next commit is then a recovery, a failure or an end from outside, which need nothing before them"
-            )
+        case EditKind.DROP_COMMIT if outcome.now != outcome.names[1] or outcome.names[1].startswith(UNCONDITIONAL):
+            return "the next commit is a recovery, a failure or an abort, which need nothing before them"
         case EditKind.DROP_COMMIT:
             return OPTIONAL.get(name)
         case _:
