@@ -24,7 +24,7 @@ NARROW: dict[str, dict[str, int]] = {
     "structural": {"turns": 1, "items": 1},
     "navigation": {"operations": 1},
     "two-lanes": {"turns": 1, "aborts": 0},
-    "session": {"settings": 1, "lanes": 1, "items": 1},
+    "session": {"creations": 1, "items": 1},
 }
 """Limits that keep the whole of this module to some seconds; `restartpoint explore` has the wider ones."""
 

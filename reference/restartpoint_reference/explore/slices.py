@@ -3,26 +3,11 @@
 from dataclasses import replace
 from typing import Final
 
-from restartpoint_reference.explore.choices.alphabet import CONFIGURATION, SETTINGS, Alphabet, Result, response
-from restartpoint_reference.explore.world import Move, Slice
-from restartpoint_reference.transitions.frame import Inputs, Nothing
-from restartpoint_reference.transitions.session import Configuration, CreateLane
-from restartpoint_reference.transitions.table import TRANSITIONS
+from restartpoint_reference.explore.choices.alphabet import SETTINGS, Alphabet, Result, response
+from restartpoint_reference.explore.world import Slice
 from restartpoint_reference.vocabulary.states import Replay, ToolExecution
 
-
-def _move(name: str, inputs: Inputs, lane: str = "main") -> Move:
-    return Move(transition=TRANSITIONS[name], lane=lane, inputs=inputs)
-
-
-_CONFIGURED: Final = Configuration(configuration=CONFIGURATION)
-OPENING: Final = (_move("create_session", Nothing()), _move("seed_main", _CONFIGURED))
-"""A session whose main lane is configured."""
-
 STOP: Final = response("stop")
-ONE_CALL: Final = response("toolUse", calls=1)
-TWO_CALLS: Final = response("toolUse", calls=2)
-TRUNCATED: Final = response("length", calls=2)
 RETRYABLE: Final = response("error", error="overloaded")
 FINAL_ERROR: Final = response("error", error="no such model")
 OVERFLOW: Final = response("error", error="prompt is too long")
@@ -33,15 +18,15 @@ NO_HANDLE: Final = response("error", error="no handle")
 RUN_WITH_TOOLS: Final = Slice(
     name="run-with-tools",
     summary="Responses that ask for tools, results that end the run or not, and a crash at any place.",
-    opening=OPENING,
     public=("accept_run",),
     alphabet=Alphabet(
-        responses=(STOP, TWO_CALLS, TRUNCATED),
+        responses=(STOP,),
         results=(Result(), Result(terminate=True), Result(usage=True)),
         replays=(Replay.NEVER, Replay.SAFE),
     ),
-    bounds={"operations": 1, "turns": 2, "items": 1, "crash": 1},
-    full={"turns": 2, "crash": 2},
+    asks=("toolUse", "length"),
+    bounds={"operations": 1, "turns": 2, "calls": 2, "items": 1, "crash": 1},
+    full={"turns": 3},
 )
 SEQUENTIAL_TOOLS: Final = replace(
     RUN_WITH_TOOLS,
@@ -49,91 +34,87 @@ SEQUENTIAL_TOOLS: Final = replace(
     summary="The same, one call after the other.",
     alphabet=replace(
         RUN_WITH_TOOLS.alphabet,
-        responses=(STOP, TWO_CALLS),
         results=(Result(), Result(terminate=True)),
         settings=replace(SETTINGS, tool_execution=ToolExecution.SEQUENTIAL),
     ),
+    asks=("toolUse",),
+    full={"calls": 3, "crash": 2},
 )
 INBOX: Final = Slice(
     name="inbox",
     summary="Steering, follow-ups, deferred writes and next-run messages, and their withdrawal, at any moment.",
-    opening=OPENING,
     public=(
         "accept_run", "enqueue_steer", "enqueue_follow_up", "enqueue_next_run", "defer_write", "write_idle",
         "cancel_queued", "cancel_next_run",
     ),
     alphabet=Alphabet(responses=(STOP, FINAL_ERROR), custom_writes=(True, False)),
     bounds={"operations": 1, "turns": 1, "items": 2, "withdrawals": 1},
-    full={"operations": 2, "turns": 2, "items": 2, "withdrawals": 1},
+    full={"operations": 2, "turns": 2, "items": 3},
 )  # fmt: skip
 ABORT: Final = Slice(
     name="abort",
     summary="An abort at any moment of a run with tools and queued input, and a crash before or after it.",
-    opening=OPENING,
     public=("accept_run", "abort_run", "enqueue_steer", "enqueue_follow_up", "defer_write", "finalize_externally"),
-    alphabet=Alphabet(responses=(STOP, TWO_CALLS), replays=(Replay.NEVER, Replay.SAFE)),
-    bounds={"operations": 1, "turns": 1, "items": 1, "aborts": 1, "crash": 1},
+    alphabet=Alphabet(responses=(STOP,), replays=(Replay.NEVER, Replay.SAFE)),
+    asks=("toolUse",),
+    bounds={"operations": 1, "turns": 1, "calls": 2, "items": 1, "aborts": 1, "crash": 1},
     full={"turns": 2, "items": 2},
 )
 RETRY: Final = Slice(
     name="retry-and-failure",
     summary="Errors that a later attempt may mend or none will, exhausted attempts, and revival by new input.",
-    opening=OPENING,
     public=("accept_run", "enqueue_steer", "enqueue_follow_up", "defer_write", "abort_run"),
-    alphabet=Alphabet(responses=(STOP, RETRYABLE, FINAL_ERROR, OVERFLOW), attempts=2),
-    bounds={"operations": 1, "turns": 2, "items": 1, "aborts": 1, "crash": 1},
-    full={"items": 2, "crash": 2},
+    alphabet=Alphabet(responses=(STOP, RETRYABLE, FINAL_ERROR, OVERFLOW)),
+    bounds={"operations": 1, "turns": 2, "attempts": 2, "items": 1, "aborts": 1, "crash": 1},
+    full={"items": 2, "attempts": 3},
 )
 DEFERRED_ANSWERS: Final = Slice(
     name="deferred",
     summary="Answers that come later: polls that are pending, answered, failed, unknown or cancelled.",
-    opening=OPENING,
     public=("accept_run", "abort_run", "defer_write"),
-    alphabet=Alphabet(responses=(STOP, ONE_CALL, DEFERRED, NO_HANDLE, FINAL_ERROR)),
+    alphabet=Alphabet(responses=(STOP, DEFERRED, NO_HANDLE, FINAL_ERROR)),
+    asks=("toolUse",),
     bounds={"operations": 1, "turns": 1, "items": 1, "aborts": 1, "polls": 2, "crash": 1},
     full={"turns": 2, "polls": 3, "crash": 2},
 )
 STRUCTURAL: Final = Slice(
     name="structural",
     summary="Compactions by hand, at the threshold and after an overflow: declined, by a hook, generated, retried.",
-    opening=OPENING,
     public=("accept_run", "accept_compaction", "write_idle", "abort_structural", "abort_run"),
-    alphabet=Alphabet(responses=(STOP, OVERFLOW, CUT_SHORT), custom_writes=(False,), attempts=2),
+    alphabet=Alphabet(responses=(STOP, OVERFLOW, CUT_SHORT), custom_writes=(False,)),
     bounds={
-        "operations": 1, "turns": 2, "items": 1, "checks": 1, "compactions": 1, "requests": 2, "aborts": 1, "crash": 1,
+        "operations": 1, "turns": 2, "attempts": 2, "items": 1, "checks": 1, "compactions": 1, "requests": 2,
+        "aborts": 1, "crash": 1,
     },
-    full={"operations": 2, "items": 2},
+    full={"items": 2, "requests": 3},
 )  # fmt: skip
 NAVIGATION: Final = Slice(
     name="navigation",
     summary="Navigations with and without a summary and a label, to every entry and to the root.",
-    opening=OPENING,
     public=("write_idle", "accept_navigation", "accept_summarized_navigation", "abort_structural"),
-    alphabet=Alphabet(custom_writes=(False,), attempts=2),
-    bounds={"operations": 2, "items": 2, "requests": 2, "aborts": 1, "crash": 1},
-    full={"items": 3},
+    alphabet=Alphabet(custom_writes=(False,)),
+    bounds={"operations": 2, "attempts": 2, "items": 2, "requests": 2, "aborts": 1, "crash": 1},
+    full={"items": 4, "requests": 3},
 )
 TWO_LANES: Final = Slice(
     name="two-lanes",
     summary="Two lanes of one session at work at once, and a crash that takes both.",
-    lanes=("main", "side"),
-    opening=(*OPENING, _move("create_lane", CreateLane(configuration=CONFIGURATION, anchor=None), "side")),
     public=("accept_run", "enqueue_next_run", "abort_run"),
-    alphabet=Alphabet(responses=(STOP, ONE_CALL)),
-    bounds={"operations": 2, "turns": 2, "aborts": 1, "crash": 1},
+    alphabet=Alphabet(responses=(STOP,)),
+    asks=("toolUse",),
+    bounds={"lanes": 2, "operations": 2, "turns": 2, "aborts": 1, "crash": 1},
     full={"turns": 3, "items": 1},
 )
 SESSION: Final = Slice(
     name="session",
     summary="How sessions and lanes begin, facts, configuration and the caller's usage.",
-    lanes=("main", "side"),
-    opening=(),
+    opened=False,
     public=(
         "create_session", "seed_main", "fork_into", "import_v3", "ensure_strand", "create_lane", "configure_lane",
         "set_fact", "delete_fact", "record_usage", "ensure_id", "write_idle", "enqueue_next_run", "cancel_next_run",
     ),
     alphabet=Alphabet(),
-    bounds={"lanes": 2, "facts": 2, "settings": 1, "items": 1, "withdrawals": 1},
+    bounds={"lanes": 2, "creations": 2, "facts": 2, "settings": 1, "items": 1, "withdrawals": 1},
     full={"facts": 3, "items": 2},
 )  # fmt: skip
 

@@ -33,7 +33,10 @@ class Result:
 
 @dataclass(frozen=True, kw_only=True)
 class Alphabet:
-    """The responses of providers, the results of tools, what tree writes hold, and the settings of operations."""
+    """The responses of providers, the results of tools, what tree writes hold, and the settings of operations.
+
+    ``attempts`` is how many attempts every retry policy admits; a slice sets it by its bounds.
+    """
 
     responses: tuple[JsonObject, ...] = ()
     results: tuple[Result, ...] = (Result(),)
