@@ -17,9 +17,10 @@ PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "transitions
 
 HEAD = """# The transitions of the model
 
-Generated from the registry of `restartpoint_reference` by `python -m ci.transitions`; a test fails when it is stale. Every
-commit of a session is one of these. *Public* ones are made by a call from outside at any time, the others are steps of an
-operation's procedure. *Inputs* are all that is chosen outside; everything else in the commit follows from the state.
+Generated from the registry of `restartpoint_reference` by `python -m ci.transitions`; a test fails when it is stale.
+Every commit of a session is one of these. *Public* ones are made by a call from outside at any time, the others are
+steps of an operation's procedure. *Inputs* are all that is chosen outside; everything else in the commit follows from
+the state. [How to read the model](../guide/model.md) explains the rest.
 """
 
 
