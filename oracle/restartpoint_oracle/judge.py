@@ -59,25 +59,26 @@ class Judge:
     """The model's state of one session, and what was judged on the way to it.
 
     ``history`` holds every explained commit in order, ``violations`` every finding: a harness may turn the exception
-    into a fault of its own, so whoever ends a test asks ``verify``. After a finding the judge stops judging.
+    into a fault of its own, so whoever ends a test asks ``verify``. After a finding the judge stops judging. The end of
+    an operation from outside (§4.9) is a finding unless ``finalizations_admitted`` declares that there may be some.
     """
 
-    def __init__(self, state: State, *, check_invariants: bool = True) -> None:
+    def __init__(self, state: State, *, finalizations_admitted: bool = False) -> None:
         self.state = state
         self.history: list[Judged] = []
         self.violations: list[OracleFinding] = []
         self.unobserved = 0
         self._progress: Progress | None = None
-        self._check_invariants = check_invariants
+        self._finalizations_admitted = finalizations_admitted
         self._listeners: list[Callable[[Judged], None]] = []
 
     @classmethod
-    def of_new_session(cls, content: JsonObject, *, timestamp: int, check_invariants: bool = True) -> Judge:
+    def of_new_session(cls, content: JsonObject, *, timestamp: int, finalizations_admitted: bool = False) -> Judge:
         """A judge of a session that was just created: its first transaction is judged from nothing.
 
         ``content`` is what the storage holds by now (see `content`), ``timestamp`` when it began, if no entry says it.
         """
-        judge = cls(State.empty(), check_invariants=check_invariants)
+        judge = cls(State.empty(), finalizations_admitted=finalizations_admitted)
         elements: list[JsonObject] = []
         for part, head in _HEADS.items():
             rows = content[part]
@@ -123,7 +124,9 @@ class Judge:
     @property
     def _turns(self) -> Progress:
         """Whose turn it is, read from the state when it is first asked: an unsound one may never be gone on from."""
-        return Progress.of(self.state) if self._progress is None else self._progress
+        if self._progress is None:
+            return Progress.of(self.state, finalizations_admitted=self._finalizations_admitted)
+        return self._progress
 
     def verify(self) -> None:
         """Raise the first finding, if there was one."""
@@ -176,7 +179,7 @@ class Judge:
         for listener in self._listeners:
             listener(judged)
         self._keep_turns(turns.after(explained, self.state))
-        if self._check_invariants and (broken := invariants.check_commit(self.state, delta)):
+        if broken := invariants.check_commit(self.state, delta):
             raise self._found(InvariantViolated(explained.name, [str(one) for one in broken]))
         return judged
 
@@ -186,12 +189,12 @@ class Judge:
         self._progress = moved
 
     def check_everything(self, after: str) -> None:
-        """Hold the whole state to the invariants, unless this judge leaves them out; costs the size of the session.
+        """Hold the whole state to the invariants; costs the size of the session.
 
         Raises:
             InvariantViolated: names the event that led to the state, and what does not hold.
         """
-        if self._check_invariants and (broken := invariants.check(self.state)):
+        if broken := invariants.check(self.state):
             raise self._found(InvariantViolated(after, [str(one) for one in broken]))
 
     def _found(self, finding: OracleFinding) -> OracleFinding:

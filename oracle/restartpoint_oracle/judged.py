@@ -35,7 +35,7 @@ class JudgedStorage(DelegatingStorage):
         self._closed = False
 
     @classmethod
-    async def over_new(cls, inner: Storage, *, check_invariants: bool = True) -> Self:
+    async def over_new(cls, inner: Storage, *, finalizations_admitted: bool = False) -> Self:
         """A judged storage over a session that was just created; its first transaction is judged.
 
         Raises:
@@ -43,16 +43,18 @@ class JudgedStorage(DelegatingStorage):
         """
         content = await content_of_storage(inner)
         created_at = inner.metadata.created_at
-        return cls(inner, Judge.of_new_session(content, timestamp=created_at, check_invariants=check_invariants))
+        return cls(
+            inner, Judge.of_new_session(content, timestamp=created_at, finalizations_admitted=finalizations_admitted)
+        )
 
     @classmethod
-    async def over_existing(cls, inner: Storage, *, check_invariants: bool = True) -> Self:
+    async def over_existing(cls, inner: Storage, *, finalizations_admitted: bool = False) -> Self:
         """A judged storage over a session that exists; the judge starts from what it holds.
 
         Raises:
             InvariantViolated: no sound session holds that.
         """
-        judge = Judge(state_of_content(await content_of_storage(inner)), check_invariants=check_invariants)
+        judge = Judge(state_of_content(await content_of_storage(inner)), finalizations_admitted=finalizations_admitted)
         judge.check_everything("the last run of another process")
         return cls(inner, judge)
 
@@ -114,12 +116,12 @@ class JudgedRepository(SessionRepository):
         self,
         inner: SessionRepository,
         *,
-        check_invariants: bool = True,
+        finalizations_admitted: bool = False,
         on_open: Callable[[Judge], None] | None = None,
     ) -> None:
         super().__init__(clock=inner._clock, ids=inner._ids, faults=inner._faults)
         self._inner = inner
-        self._check_invariants = check_invariants
+        self._finalizations_admitted = finalizations_admitted
         self._on_open = on_open
         self.judges: list[Judge] = []
 
@@ -139,11 +141,13 @@ class JudgedRepository(SessionRepository):
 
     async def _create(self, metadata: SessionMetadata) -> Storage:
         created = await self._inner._create(metadata)
-        return self._judged(await JudgedStorage.over_new(created, check_invariants=self._check_invariants))
+        return self._judged(await JudgedStorage.over_new(created, finalizations_admitted=self._finalizations_admitted))
 
     async def _open_storage(self, session_id: str) -> Storage:
         opened = await self._inner._open_storage(session_id)
-        return self._judged(await JudgedStorage.over_existing(opened, check_invariants=self._check_invariants))
+        return self._judged(
+            await JudgedStorage.over_existing(opened, finalizations_admitted=self._finalizations_admitted)
+        )
 
     async def _open_for_reading(self, session_id: str) -> Storage:
         return await self._inner._open_for_reading(session_id)

@@ -19,6 +19,7 @@ from restartpoint.contract import (
 from restartpoint.storage import MemoryStorage
 from restartpoint_oracle import Json, JudgedStorage, ManualClock
 from restartpoint_reference import TRANSITIONS
+from restartpoint_reference.progress import FINALIZATION
 from tests.reference.walk import Step
 
 __all__ = ["open_judged", "transaction_of"]
@@ -58,12 +59,16 @@ def time_of(step: Step) -> int:
 
 
 async def open_judged(steps: Sequence[Step], clock: ManualClock) -> JudgedStorage:
-    """A judged session in memory that was taken through these steps; where one recovers, a new owner came before it."""
+    """A judged session in memory that was taken through these steps; where one recovers, a new owner came before it.
+
+    A walk that ends an operation from outside declares it.
+    """
     clock.advance(time_of(steps[0]) - clock.now_ms())
     metadata = SessionMetadata(id="judged", created_at=clock.now_ms())
     first, *rest = steps
     inner = await MemoryStorage.create(metadata, transaction_of(first.elements), clock=clock)
-    storage = await JudgedStorage.over_new(inner)
+    declared = any(step.commit.name == FINALIZATION for step in steps)
+    storage = await JudgedStorage.over_new(inner, finalizations_admitted=declared)
     for step in rest:
         clock.advance(time_of(step) - clock.now_ms())
         lane, name = step.commit.lane, step.commit.name

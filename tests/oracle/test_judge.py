@@ -35,7 +35,7 @@ from restartpoint_oracle import (
 from restartpoint_oracle.samples import FIRST_TRANSACTION, METADATA, custom, message, usage
 from tests.oracle.replayed import open_judged, transaction_of
 from tests.reference.walk import Walk
-from tests.reference.walks import SCENARIOS
+from tests.reference.walks import SCENARIOS, abort
 from tests.reference.walks.runs import orphaned_requests, plain_run
 
 
@@ -135,9 +135,6 @@ async def test_a_session_that_no_sound_history_leaves_is_refused_at_once() -> No
     inner = await MemoryStorage.create(METADATA, Transaction((*FIRST_TRANSACTION.writes, orphan)), clock=ManualClock())
     with pytest.raises(InvariantViolated, match="waits for nothing"):
         await JudgedStorage.over_existing(inner)
-    unchecked = await JudgedStorage.over_existing(inner, check_invariants=False)
-    await unchecked.commit(Transaction((RegisterSet(FACT_NAME, "", "a name"),)))
-    await unchecked.close()
 
 
 async def test_after_an_uncertain_write_the_judge_goes_on_from_what_is_stored() -> None:
@@ -206,3 +203,23 @@ async def test_a_step_whose_turn_it_is_not_is_refused_with_what_was_due(restarte
     with pytest.raises(JudgeViolation, match="the effect's own process is alive: settle_tool_calls") as caught:
         await storage.commit(tx)
     assert (caught.value.transition, caught.value.section) == ("recover_assistant", "3.7")
+
+
+@pytest.mark.parametrize("scenario", [abort.ended_from_outside, abort.completed_from_outside])
+async def test_an_end_from_outside_is_refused_unless_it_was_declared(scenario: Callable[[], Walk]) -> None:
+    *steps, last = scenario().steps
+    storage = await open_judged(steps, ManualClock())
+    with pytest.raises(JudgeViolation, match=r"an external finalization \(§4.9\) that nobody declared") as caught:
+        await storage.commit(transaction_of(last.elements))
+    assert (caught.value.transition, caught.value.section) == ("finalize_externally", "4.9")
+    await storage.close()
+
+
+async def test_an_end_from_outside_passes_where_it_was_declared() -> None:
+    *steps, last = abort.failed_from_outside().steps
+    storage = await open_judged(steps, ManualClock())
+    existing = await JudgedStorage.over_existing(storage.inner, finalizations_admitted=True)
+    await existing.commit(transaction_of(last.elements))
+    assert existing.judge.history[-1].name == "finalize_externally"
+    assert existing.judge.due("main") == ()
+    await existing.close()

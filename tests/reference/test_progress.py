@@ -25,7 +25,7 @@ from restartpoint_reference.transitions.generation import IntendAssistant, Start
 from restartpoint_reference.transitions.settlement import Response
 from restartpoint_reference.vocabulary.states import RetryPolicy
 from tests.reference.walk import Step, Walk, as_elements, uid
-from tests.reference.walks import SCENARIOS, deferred, inbox, runs
+from tests.reference.walks import SCENARIOS, abort, deferred, inbox, runs
 
 RECOVERIES = frozenset({
     "recover_assistant", "recover_exhausted_assistant", "interrupt_tool", "replace_unknown_poll",
@@ -78,7 +78,7 @@ def test_every_walk_is_in_turn_for_a_judge_that_sees_no_restart(scenario: Callab
     for step, after in seen(scenario()):
         if step.before.next_seq != before.next_seq:
             progress = progress.reread(step.before)
-        progress, before = going_on(progress.after(step.commit, after)), after
+        progress, before = going_on(progress.after(step.commit, after, declared=is_from_outside(step))), after
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
@@ -90,7 +90,7 @@ def test_every_walk_is_in_turn_when_a_new_owner_makes_its_recoveries(scenario: C
             progress = progress.reread(step.before)
         if step.commit.name in RECOVERIES:
             progress = progress.attached(step.before)
-        progress, before = going_on(progress.after(step.commit, after)), after
+        progress, before = going_on(progress.after(step.commit, after, declared=is_from_outside(step))), after
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
@@ -266,3 +266,53 @@ def test_a_step_that_its_guards_let_pass_too_early_is_found() -> None:
 
 def is_public(step: Step) -> bool:
     return TRANSITIONS[step.commit.name].public
+
+
+# --- from outside
+
+
+def is_from_outside(step: Step) -> bool:
+    return step.commit.name == "finalize_externally"
+
+
+FROM_OUTSIDE = [abort.ended_from_outside, abort.failed_from_outside, abort.completed_from_outside]
+
+
+@pytest.mark.parametrize("scenario", FROM_OUTSIDE)
+def test_an_end_from_outside_that_nobody_declared_is_a_misstep(scenario: Callable[[], Walk]) -> None:
+    *_, (last, after) = seen(scenario())
+    progress = Progress.of(last.before)
+    due = progress.due("main")
+    misstep = progress.after(last.commit, after)
+    assert isinstance(misstep, Misstep)
+    assert (misstep.name, misstep.section, misstep.missing) == ("finalize_externally", "4.9", due)
+    assert "an external finalization (§4.9) that nobody declared" in str(misstep)
+
+
+@pytest.mark.parametrize("scenario", FROM_OUTSIDE)
+def test_an_end_from_outside_that_somebody_declared_or_admitted_is_none(scenario: Callable[[], Walk]) -> None:
+    *_, (last, after) = seen(scenario())
+    assert going_on(Progress.of(last.before).after(last.commit, after, declared=True)).due("main") == ()
+    admitting = Progress.of(last.before, finalizations_admitted=True)
+    for progress in (admitting, admitting.attached(last.before), admitting.reread(last.before)):
+        assert going_on(progress.after(last.commit, after)).due("main") == ()
+
+
+def test_an_end_that_looks_like_the_procedure_s_own_may_come_out_of_turn_only_from_outside() -> None:
+    walk = inbox.answered()
+    ending, idle = made(walk.state, "finish_run")
+    inbox.follow_up(walk, inbox.F1)
+    progress = Progress.of(walk.state)
+    assert isinstance(progress.after(ending, idle), Misstep)
+    going_on(progress.after(ending, idle, declared=True))
+    going_on(Progress.of(walk.state, finalizations_admitted=True).after(ending, idle))
+
+
+def test_a_declaration_excuses_no_other_step() -> None:
+    walk = runs.requested()
+    recovery = made(walk.state, "recover_assistant")
+    admitting = Progress.of(State.empty(), finalizations_admitted=True)
+    for step, after in seen(walk):
+        admitting = going_on(admitting.after(step.commit, after))
+    assert isinstance(admitting.after(*recovery), Misstep)
+    assert isinstance(admitting.after(*recovery, declared=True), Misstep)

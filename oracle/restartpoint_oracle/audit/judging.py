@@ -25,7 +25,7 @@ from restartpoint_reference import (
     apply,
     invariants,
 )
-from restartpoint_reference.progress import Misstep, Progress
+from restartpoint_reference.progress import FINALIZATION, Misstep, Progress
 
 __all__ = ["SeenCommit", "Standing", "Verdict", "judge", "judge_state"]
 
@@ -87,7 +87,7 @@ def _progress(state: State, *, restarts_are_seen: bool) -> Progress | None:
 
 def _moved(progress: Progress, explained: Explained, state: State) -> Progress | Misstep | None:
     try:
-        return progress.after(explained, state)
+        return progress.after(explained, state, declared=explained.name == FINALIZATION)
     except UNREADABLE:
         return None
 

@@ -28,8 +28,8 @@ class Court:
     ``unprojected`` is the reason why its requests are not compared with the model's projection, if there is one.
     """
 
-    def __init__(self, state: State, *, check_invariants: bool = True, unprojected: str | None = None) -> None:
-        self._judge = Judge(state, check_invariants=check_invariants)
+    def __init__(self, state: State, *, unprojected: str | None = None) -> None:
+        self._judge = Judge(state)
         self.effects = EffectLog()
         self.effects.follow(self._judge)
         self._unprojected = unprojected

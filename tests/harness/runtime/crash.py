@@ -37,7 +37,6 @@ def keep_copies(stage: Stage) -> list[Prefix]:
 async def prefixes(scenario: Scenario, place: Place) -> list[Prefix]:
     """Every committed prefix of an undisturbed run."""
     stage = stage_of(scenario, place, Log())
-    stage.check_invariants = False
     kept = keep_copies(stage)
     async with stage.open(**scenario.options) as harness:
         await harness.prompt("go")
@@ -55,9 +54,7 @@ async def prefixes_of_resume(stage: Stage) -> list[Prefix]:
 def next_life(prefix: Prefix, steps: list[Step], tools: list[Tool] | None = None, *, log: Log | None = None) -> Stage:
     """Another process over the prefix. The vendor remembers nothing; what a tool did before is not undone."""
     log = Log() if log is None else log
-    stage = prefix.stage.after_crash(prefix.place, steps, [] if tools is None else tools, log=log)
-    stage.check_invariants = False
-    return stage
+    return prefix.stage.after_crash(prefix.place, steps, [] if tools is None else tools, log=log)
 
 
 async def open_state(harness: AgentHarness) -> RunState:

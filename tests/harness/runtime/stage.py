@@ -42,8 +42,6 @@ class Stage:
         self.wrap: Wrap = lambda storage: storage
         self.prepare: Callable[[Hooks], None] = lambda hooks: None
         self.on_commit: Callable[[str], None] = lambda name: None
-        self.check_invariants = True
-        """False where the same commits are held to the invariants by another test already."""
         self.unjudged: str | None = None
         self.unprojected: str | None = None
         self.session: Session
@@ -72,9 +70,7 @@ class Stage:
         """A harness over the session of the place, judged until it closes."""
         storage = self.wrap(await self.storage())
         self.session = Session(storage, ids=self.ids, clock=self.clock)
-        self.court = Court(
-            await model_state(storage), check_invariants=self.check_invariants, unprojected=self.unprojected
-        )
+        self.court = Court(await model_state(storage), unprojected=self.unprojected)
         self.models.on_request = self.court.request
         self.log.on_tool = self.court.tool
         self.session.on_commit(self._committed)

@@ -281,7 +281,6 @@ async def test_only_the_end_of_a_run_writes_the_last_result_and_there_is_one_for
 async def test_after_a_run_of_thirty_turns_only_conversation_ledger_and_lane_remain(place: Place, log: Log) -> None:
     turns = [asks(ScriptedCall(name="save")) for _ in range(29)]
     stage = Stage(place, [*turns, says("done")], saved_by(usage=spent(1))(log), log=log)
-    stage.check_invariants = False
     rows: list[int] = []
     stage.on_commit = lambda name: rows.append(len(stage.court.state.usage))
     async with stage.open() as harness:

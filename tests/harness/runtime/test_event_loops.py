@@ -45,7 +45,6 @@ def place(combination: str, tmp_path: Path) -> Place:
 async def test_a_run_is_the_same_run(name: str, place: Place, log: Log) -> None:
     scenario = SCENARIOS[name]
     stage = stage_of(scenario, place, log)
-    stage.check_invariants = False
     async with stage.open(**scenario.options) as harness:
         outcome = await harness.prompt("go")
     assert type(outcome).__name__ == scenario.outcome

@@ -60,7 +60,6 @@ async def test_each_step_parks_once_with_its_details_and_nothing_happens_meanwhi
     scenario: Scenario, tmp_path: Path, log: Log
 ) -> None:
     stage = stage_of(scenario, MemoryPlace(tmp_path), log)
-    stage.check_invariants = False
     async with stage.open(**scenario.options, drive="manual") as harness, calling(harness.prompt("go")) as run:
 
         async def still() -> tuple[list[str], bytes]:
@@ -90,7 +89,6 @@ async def test_both_drives_leave_the_same_bytes(scenario: Scenario, kind: str, t
         folder = tmp_path / drive
         folder.mkdir()
         stage = stage_of(scenario, BACKENDS[kind](folder), Log())
-        stage.check_invariants = False
         async with stage.open(**scenario.options, drive=drive) as harness, calling(harness.prompt("go")) as run:
             await harness.run_to_completion()
             await run.result()
@@ -112,7 +110,6 @@ async def test_close_at_any_parked_step_leaves_the_committed_prefix_and_the_run_
     scenario, place = SCENARIOS[name], BACKENDS[kind](tmp_path)
     for position in range(len(scenario.actions)):
         stage = stage_of(scenario, place.another(), Log())
-        stage.check_invariants = False
         async with stage.open(**scenario.options, drive="manual") as harness, calling(harness.prompt("go")) as run:
             for _ in range(position):
                 assert await harness.execute_action() is not None

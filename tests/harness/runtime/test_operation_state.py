@@ -39,7 +39,6 @@ def backend() -> str:
 
 async def played(scenario: Scenario, tmp_path: Path, log: Log) -> Stage:
     stage = stage_of(scenario, MemoryPlace(tmp_path), log)
-    stage.check_invariants = False
     async with stage.open(**scenario.options) as harness:
         await harness.prompt("go")
     return stage
@@ -54,7 +53,6 @@ async def test_there_are_three_kinds_of_state_six_phases_and_nothing_finished(
     scenario: Scenario, tmp_path: Path, log: Log
 ) -> None:
     stage = stage_of(scenario, MemoryPlace(tmp_path), log)
-    stage.check_invariants = False
     async with stage.open(**scenario.options) as harness:
         await harness.prompt("go")
         left = await stage.session.list_registers(OP_STATE)

@@ -33,7 +33,6 @@ async def attached(stage: Stage, **options: Any) -> AsyncIterator[tuple[AgentHar
 async def two_lanes(place: Place, *, length: int = 1) -> list[Prefix]:
     """Every committed prefix of a run on main beside an idle lane, over a history of that many messages."""
     stage = stage_of(SCENARIO, place, Log())
-    stage.check_invariants = False
     kept: list[Prefix] = []
     async with stage.open(**SCENARIO.options) as harness:
         for number in range(length):
