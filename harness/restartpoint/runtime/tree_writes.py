@@ -31,9 +31,10 @@ class HarnessLine:
 
         Raises:
             WrongEventLoop: nothing was written.
+            InvariantBroken: the caller is a job on the lane's line, which the write would wait for.
             HarnessClosed, HarnessFault: the harness stopped before it, or because of it.
         """
-        return await self._owned(lambda: self._services.session.mutate(lane, job))
+        return await self._owned(lane, lambda: self._services.session.mutate(lane, job))
 
     async def run_at_leaf(self, lane: str, job: Callable[[SessionMutator], Awaitable[T]]) -> T:
         """The same once nobody keeps the idle lane; what is asked for meanwhile sees the leaf after the write."""
@@ -51,9 +52,10 @@ class HarnessLine:
                 except _Reserved:
                     continue
 
-        return await self._owned(when_unreserved)
+        return await self._owned(lane, when_unreserved)
 
-    async def _owned(self, write: Callable[[], Awaitable[T]]) -> T:
+    async def _owned(self, lane: str, write: Callable[[], Awaitable[T]]) -> T:
         self._services.home.require()
+        self._services.session.assert_outside(lane)
         promise: Promise[T] = self._services.spawn(write)
         return await promise.wait()

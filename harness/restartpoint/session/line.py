@@ -15,6 +15,7 @@ from restartpoint.storage import Storage
 __all__ = ["CommitListener", "MutationLines", "SessionMutator", "WriteLine"]
 
 T = TypeVar("T")
+_WAITS_FOR_ITSELF = "a job on lane {!r} started another mutation of the same lane; use its mutator"
 
 CommitListener: TypeAlias = Callable[[str, Transaction, CommitResult], None]
 """Called with the lane, the transaction and its result right after a commit; must not raise."""
@@ -55,8 +56,7 @@ class MutationLines:
         try:
             await line.acquire()
         except RuntimeError as error:  # the lock knows its holder, and this task is it
-            text = f"a job on lane {lane!r} started another mutation of the same lane; use its mutator"
-            raise InvariantBroken(text) from error
+            raise InvariantBroken(_WAITS_FOR_ITSELF.format(lane)) from error
         try:
             if self._sealed:
                 raise Closed("the session")
@@ -71,6 +71,17 @@ class MutationLines:
     async def run_at_leaf(self, lane: str, job: Callable[[SessionMutator], Awaitable[T]]) -> T:
         """The same: a session alone knows of nobody who keeps an idle lane."""
         return await self.run(lane, job)
+
+    def assert_outside(self, lane: str) -> None:
+        """Pass unless the calling task holds this lane's line.
+
+        Raises:
+            InvariantBroken: it does, so a task that writes on its behalf would wait for it.
+        """
+        line = self._lines.get(lane)
+        owner = None if line is None else line.statistics().owner
+        if owner is not None and owner.id == anyio.get_current_task().id:
+            raise InvariantBroken(_WAITS_FOR_ITSELF.format(lane))
 
     def on_commit(self, listener: CommitListener) -> Callable[[], None]:
         """Call the listener after every commit of this session, in commit order; returns how to stop it.

@@ -102,6 +102,14 @@ class Session(SessionTree, SessionReader):
         """
         return await self._lines.run(lane, job)
 
+    def assert_outside(self, lane: str) -> None:
+        """Pass unless the calling task is inside a job on this lane; a task that it waits for must not write there.
+
+        Raises:
+            InvariantBroken: it is.
+        """
+        self._lines.assert_outside(lane)
+
     def on_commit(self, listener: CommitListener) -> Callable[[], None]:
         """Call the listener synchronously after every commit, in commit order; returns how to stop it."""
         return self._lines.on_commit(listener)

@@ -8,8 +8,9 @@ import pytest
 
 from restartpoint import AgentHarness, HarnessClosed, HarnessFault
 from restartpoint.contract import BeforeRun, FaultEvent
-from restartpoint.errors import InvalidJson, InvalidMessage, UnknownTarget, WrongEventLoop
+from restartpoint.errors import InvalidJson, InvalidMessage, InvariantBroken, UnknownTarget, WrongEventLoop
 from restartpoint.providers import says
+from restartpoint.session import SessionMutator
 from tests.harness.runtime.doubles import Log
 from tests.harness.runtime.drive import calling
 from tests.harness.runtime.places import Place
@@ -153,3 +154,18 @@ async def test_a_view_that_was_taken_earlier_is_not_written_from_another_thread(
         with pytest.raises(WrongEventLoop):
             await anyio.to_thread.run_sync(call.send, None)
         assert await harness.get_leaf_id() is None
+
+
+@pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
+async def test_a_job_on_the_line_that_writes_through_the_view_is_told_not_to(
+    write: Write, place: Place, log: Log
+) -> None:
+    stage = Stage(place, [], log=log)
+    async with stage.open() as harness:
+
+        async def job(_: SessionMutator) -> None:
+            with pytest.raises(InvariantBroken, match="use its mutator"):
+                await write(harness)
+
+        await stage.session.mutate("main", job)
+        await write(harness)
