@@ -149,7 +149,7 @@ def test_whatever_enters_the_context_owes_a_turn_before_the_next_drain(scenario:
     }
 
 
-@pytest.mark.covers("RT-3.12-T05")
+@pytest.mark.covers("RT-3.12-T05", "RT-3.2-17")
 def test_writes_that_are_no_context_change_nothing_but_the_tree_and_the_inbox() -> None:
     walk = compaction.overflowed()
     walk.take(T["publish_hook_compaction_in_run"], HookSummary(entry_id=compaction.RESULT, summary="a question"))
@@ -287,7 +287,7 @@ def test_whatever_waits_in_the_inbox_is_withdrawn_once() -> None:
         assert triage(View(walk.state, "main"), gone) is Triage.NOT_FOUND
 
 
-@pytest.mark.covers("RT-3.11-01")
+@pytest.mark.covers("RT-3.11-01", "RT-3.2-11")
 def test_queued_content_stands_once_in_its_register_and_the_lists_hold_its_id() -> None:
     walk = inbox.answered()
     inbox.steer(walk, S1)
