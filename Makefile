@@ -13,6 +13,7 @@ PYTHON ?= $(shell sh ci/find-python)
 PYTEST_ARGS ?= -n 2
 DEMO_ARGS ?=
 BENCH_ARGS ?=
+PROVE_ARGS ?=
 
 .PHONY: help
 help: ## What can be made
@@ -65,6 +66,10 @@ docs: $(STAMP) ## Build the documentation strictly, into site/
 .PHONY: bench
 bench: $(STAMP) ## Speed beside its bound, as JSON lines (BENCH_ARGS are passed on)
 	@$(BIN)/python -m ci.bench $(BENCH_ARGS)
+
+.PHONY: prove
+prove: $(STAMP) ## Properties of the model's functions, confirmed over all paths (PROVE_ARGS are passed on)
+	@$(BIN)/python -m ci.prove $(PROVE_ARGS)
 
 .PHONY: coverage-of-requirements
 coverage-of-requirements: $(STAMP) ## Which requirements have a passing test, by section
