@@ -195,6 +195,7 @@ def test_a_generated_entry_tells_the_files_of_its_preparation() -> None:
     assert payload["fromHook"] is False
 
 
+@pytest.mark.covers("ST-2.1-10")
 def test_an_entry_says_whether_a_hook_supplied_it() -> None:
     supplied = {RESULT: True, compaction.SECOND_RESULT: False}
     walk = compaction.threshold_compacted_twice()

@@ -8,6 +8,7 @@ from restartpoint_reference.transitions.generation import SyntheticResponse
 from restartpoint_reference.transitions.settlement import Response
 from restartpoint_reference.transitions.tools import ToolResult
 from restartpoint_reference.vocabulary.states import CancelRequested, Replay
+from tests.reference.requirements.writes import written
 from tests.reference.walk import Walk, assistant, call, result, text, uid, usage
 from tests.reference.walks import SCENARIOS, abort, runs
 from tests.reference.walks.abort import NOT_RUN, UNKNOWN, refuse
@@ -21,17 +22,13 @@ STARTS = frozenset({
 })  # fmt: skip
 """The steps after which a request, a tool, a decision hook or a retry would follow."""
 
-SETTLED = ("entry", "lane.leaf", "usage", "op.state")
+SETTLED = ["entry", "lane.leaf", "usage", "op.state"]
 
 
 def held(walk: Walk) -> JsonObject:
     state = walk.state.value(Namespace.OP_STATE, RUN)
     assert isinstance(state, dict)
     return state
-
-
-def addresses(commit: Commit) -> tuple[str, ...]:
-    return tuple(str(write.to_json().get("namespace", write.to_json()["kind"])) for write in commit.writes)
 
 
 def cancelled_checkpoint(before: JsonObject) -> JsonObject:
@@ -51,7 +48,7 @@ def test_a_response_cut_by_an_abort_keeps_its_words_and_usage_and_plans_no_tool(
     before = held(walk)
     half = assistant(text("look"), call("t1", "remove"), stop="aborted", error="aborted; it was a tool call")
     commit = walk.take(T["settle_cancelled"], Response(response=half))
-    assert addresses(commit) == SETTLED
+    assert written(commit) == SETTLED
     assert walk.state.entries[R1].message == half
     assert walk.state.value(Namespace.LANE_LEAF, "main") == R1
     assert (walk.state.usage[U1].entry_id, walk.state.usage[U1].usage) == (R1, half["usage"])
@@ -70,7 +67,7 @@ def test_a_request_without_a_response_settles_as_aborted_whether_it_was_refused_
     assert ("settle_cancelled" in due) is not reopened
     before = held(walk)
     commit = walk.take(T["cancel_assistant"], SyntheticResponse(api="scripted", timestamp=7, reason="aborted"))
-    assert addresses(commit) == SETTLED
+    assert written(commit) == SETTLED
     message = walk.state.entries[R1].message
     assert message is not None
     assert (message["content"], message["stopReason"], message["errorMessage"]) == ([], "aborted", "aborted")
@@ -94,7 +91,7 @@ def test_a_planned_call_of_a_cancelled_batch_gets_an_error_in_source_order_and_n
         with pytest.raises(AssertionError, match="control_is_running"):
             runs.clear(walk.fork(), index)
     commit = walk.take(T["cancel_planned_tool"], refuse("t1", "remove"))
-    assert addresses(commit) == ("entry", "lane.leaf", "op.state")
+    assert written(commit) == ["entry", "lane.leaf", "op.state"]
     assert walk.state.entries[C1].message == result("t1", "remove", NOT_RUN, error=True)
     assert walk.state.value(Namespace.LANE_LEAF, "main") == C1
     assert calls(walk)[0] == {"status": "completed", "sourceIndex": 1, "resultEntryId": C1, "terminate": False}
@@ -108,7 +105,7 @@ def test_every_call_that_had_started_is_committed_with_its_own_result_before_the
     walk = abort.cleared()
     own = ToolResult(message=result("t1", "remove"), usage_id=uid(101, 4), usage=usage(input=2))
     commit = walk.take(T["settle_cancelled_tool"], own)
-    assert addresses(commit) == ("entry", "lane.leaf", "usage", "op.state")
+    assert written(commit) == SETTLED
     assert walk.state.entries[C1].to_json()["message"] == result("t1", "remove")
     assert "terminate" not in walk.state.entries[C1].to_json()
     assert walk.state.usage[uid(101, 4)].entry_id == C1

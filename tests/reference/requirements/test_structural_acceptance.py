@@ -67,7 +67,7 @@ def test_a_navigation_is_accepted_ready_to_commit(target: str | None, label: str
     walk = moving(waiting(), target) if label is None else moving(waiting(), target, label)
     given: JsonObject = {} if label is None else {"label": label}
     assert written(walk) == accepted(NAVIGATION, prepared=None)
-    intent = {"kind": "navigation", "targetId": target, "summarize": False, **given}
+    intent: JsonObject = {"kind": "navigation", "targetId": target, "summarize": False, **given}
     assert value(walk, N.OP_META, NAVIGATION)["intent"] == intent
     assert value(walk, N.OP_STATE, NAVIGATION) == {
         "kind": "navigation", "control": {"status": "running"}, "targetId": target, **given, "summarize": False,
@@ -84,9 +84,10 @@ def test_a_summarized_navigation_is_accepted_deciding_with_its_preparation() -> 
         "targetId": ASKED, "summarize": True, "label": "from here", "customInstructions": "be brief"
     }  # fmt: skip
     assert value(walk, N.OP_META, NAVIGATION)["intent"] == {"kind": "navigation", **given}
+    structural: JsonObject = {"taskId": navigation.TASK, "status": "deciding"}
     assert value(walk, N.OP_STATE, NAVIGATION) == {
         "kind": "navigation", "control": {"status": "running"}, **given,
-        "phase": {"kind": "summary", "structural": {"taskId": navigation.TASK, "status": "deciding"}},
+        "phase": {"kind": "summary", "structural": structural},
     }  # fmt: skip
     assert View(walk.state, "main").lane_state.pending_next_run == (LATER,)
 

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 import pytest
 
 from restartpoint_reference import TRANSITIONS as T
-from restartpoint_reference import Commit, JsonObject, Namespace, Progress, View
+from restartpoint_reference import JsonObject, Namespace, Progress, View
 from restartpoint_reference.transitions.attempts import IntendSummaryRequest, RetrySummary, SettleSummaryRequest
 from restartpoint_reference.transitions.publication import HookSummary, Summary
 from restartpoint_reference.transitions.structural import StructuralFailure
 from restartpoint_reference.vocabulary.states import Generating, StructuralDecision, SummaryPending
+from tests.reference.requirements.writes import GONE, written
 from tests.reference.walk import NOTHING, Walk, uid
 from tests.reference.walks import abort, compaction, navigation, runs
 from tests.reference.walks.compaction import COMPACTION, RESULT, TASK, cut, generating, requested, spent
@@ -20,7 +21,6 @@ N = Namespace
 FIRST, SECOND = uid(620, 1), uid(620, 2)
 HOOK = HookSummary(entry_id=RESULT, summary="a question", usage_id=compaction.HOOK_ROW, usage=spent(3))
 FAILURE = StructuralFailure(error_message="no words")
-GONE = ["-op.meta", "-op.state", "-op.preparation", "lane.lastResult", "lane.state"]
 
 
 def manual() -> Walk:
@@ -62,14 +62,6 @@ OVERFLOW = Reason(
 )  # fmt: skip
 REASONS = [MANUAL, BRANCH, THRESHOLD, OVERFLOW]
 IN_RUN = [THRESHOLD, OVERFLOW]
-
-
-def written(commit: Commit) -> list[str]:
-    """The kind or namespace of each write, deletions with a dash."""
-    elements = [write.to_json() for write in commit.writes]
-    return [
-        f"{'-' if one.get('op') == 'delete' else ''}{one.get('namespace', one['kind'])}" for one in elements
-    ]  # fmt: skip
 
 
 def decision(walk: Walk) -> StructuralDecision:
