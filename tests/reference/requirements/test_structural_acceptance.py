@@ -84,10 +84,10 @@ def test_a_summarized_navigation_is_accepted_deciding_with_its_preparation() -> 
         "targetId": ASKED, "summarize": True, "label": "from here", "customInstructions": "be brief"
     }  # fmt: skip
     assert value(walk, N.OP_META, NAVIGATION)["intent"] == {"kind": "navigation", **given}
-    structural: JsonObject = {"taskId": navigation.TASK, "status": "deciding"}
+    phase: JsonObject = {"kind": "summary", "structural": {"taskId": navigation.TASK, "status": "deciding"}}
     assert value(walk, N.OP_STATE, NAVIGATION) == {
         "kind": "navigation", "control": {"status": "running"}, **given,
-        "phase": {"kind": "summary", "structural": structural},
+        "phase": phase,
     }  # fmt: skip
     assert View(walk.state, "main").lane_state.pending_next_run == (LATER,)
 
