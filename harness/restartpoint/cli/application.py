@@ -6,7 +6,7 @@ import io
 import sys
 from collections.abc import Iterable
 from importlib.metadata import EntryPoint, entry_points
-from typing import TextIO
+from typing import Annotated, TextIO
 
 import typer
 
@@ -48,9 +48,27 @@ def _register(entry: EntryPoint, app: typer.Typer) -> None:
     try:
         register = entry.load()
     except (ImportError, AttributeError) as error:
-        complain(f"the command {entry.name} ({entry.value}) cannot be loaded: {error}")
+        if isinstance(error, ModuleNotFoundError) and not _is_own(entry, error.name):
+            _register_lacking(entry, app, str(error.name))
+        else:
+            complain(f"the command {entry.name} ({entry.value}) cannot be loaded: {error}")
         return
     register(app)
+
+
+def _is_own(entry: EntryPoint, module: str | None) -> bool:
+    """Whether a missing module is of the command's own package, so that the command itself is damaged."""
+    return module is None or module.partition(".")[0] == entry.module.partition(".")[0]
+
+
+def _register_lacking(entry: EntryPoint, app: typer.Typer, module: str) -> None:
+    """In the place of a command that needs a package which is not installed, one that says so."""
+    help_text = f"Needs the package {module}, which is not installed."
+
+    @app.command(entry.name, help=help_text, context_settings={"ignore_unknown_options": True})
+    def _lacking(_: Annotated[list[str] | None, typer.Argument(hidden=True)] = None) -> None:
+        complain(f"{entry.name} needs the package {module}; what the oracle needs comes with restartpoint[oracle]")
+        raise typer.Exit(2)
 
 
 def _tolerate(stream: TextIO) -> None:

@@ -3,6 +3,7 @@
 import os
 import subprocess
 from importlib.metadata import EntryPoint
+from pathlib import Path
 
 import pytest
 import typer
@@ -20,7 +21,7 @@ def register(app: typer.Typer) -> None:
         typer.echo("hello")
 
 
-@pytest.mark.parametrize("command", ["demo", "inspect"])
+@pytest.mark.parametrize("command", ["audit", "demo", "explore", "inspect"])
 def test_the_own_commands_are_found_and_explain_themselves(command: str) -> None:
     assert command in call("--help").stdout
     assert call(command, "--help").exit_code == 0
@@ -40,6 +41,21 @@ def test_a_command_that_cannot_be_loaded_is_named_and_hinders_no_other(
     said = capsys.readouterr().err
     assert "the command broken" in said
     assert said.count("\n") == 1
+    assert CliRunner().invoke(app, ["greet"]).stdout == "hello\n"
+
+
+def test_a_command_whose_package_is_not_installed_says_so_when_it_is_called(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "strangers_command.py").write_text("import strangers_dependency\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    lacking = EntryPoint(name="lacking", value="strangers_command:register", group=GROUP)
+    app = build([lacking, EntryPoint(name="greet", value=f"{__name__}:register", group=GROUP)])
+    assert capsys.readouterr().err == ""
+    result = CliRunner().invoke(app, ["lacking", "--json", "a file"])
+    assert result.exit_code == 2
+    assert "lacking needs the package strangers_dependency" in result.stderr
+    assert "strangers_dependency" in CliRunner().invoke(app, ["--help"]).stdout
     assert CliRunner().invoke(app, ["greet"]).stdout == "hello\n"
 
 
