@@ -56,16 +56,17 @@ def test_a_run_is_accepted_by_its_entries_in_order_then_its_registers(captured: 
     view = View(walk.state, "main")
     assert view.leaf == ids[-1]
     assert view.lane_state.pending_next_run == QUEUED[captured:]
+    checkpoint: JsonObject = {
+        "kind": "checkpoint",
+        "continuation": {"kind": "need_assistant", "overflowRecoveryUsed": False},
+        "triggerEntryId": ids[-1],
+        "skipInboxOnce": True,
+    }
     assert walk.state.value(N.OP_STATE, runs.RUN) == {
         "kind": "run",
         "control": {"status": "running"},
         "settings": runs.SETTINGS.to_json(),
-        "phase": {
-            "kind": "checkpoint",
-            "continuation": {"kind": "need_assistant", "overflowRecoveryUsed": False},
-            "triggerEntryId": ids[-1],
-            "skipInboxOnce": True,
-        },
+        "phase": checkpoint,
         "inbox": {"steer": [], "followUp": [], "writes": []},
         "latestAssistantEntryId": None,
     }
@@ -84,7 +85,8 @@ def test_a_run_remembers_the_leaf_before_it_and_the_prompts_of_its_caller_alone(
 
 @pytest.mark.covers("RT-3.1-02")
 def test_what_hooks_leave_with_a_run_is_stored_only_when_they_leave_something() -> None:
-    override, data = "be brief", {"handler": {"n": 1}}
+    override = "be brief"
+    data: JsonObject = {"handler": {"n": 1}}
     walk = idle()
     walk.take(T["accept_run"], replace(prompt(0), system_prompt_override=override, resume_data=data))
     held = walk.state.value(N.OP_META, runs.RUN)

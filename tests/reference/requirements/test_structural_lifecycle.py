@@ -136,7 +136,7 @@ def test_an_ordinary_summary_takes_one_request_and_a_split_turn_two(prefix: int,
     assert getattr(another, "guard", "") == "another_request_is_due"
 
 
-@pytest.mark.covers("RT-3.2-57")
+@pytest.mark.covers("RT-3.2-57", "RT-4.5-T67")
 def test_an_attempt_that_lost_its_process_after_the_first_request_is_made_again_from_the_first() -> None:
     walk = requested(generating(compaction.asked(runs.plain_run(), cut(1, 1))), FIRST)
     assert Progress.of(walk.state).due("main") == ("recover_summary",)
