@@ -288,11 +288,20 @@ def leaves_exist(scope: Scope) -> Iterator[str]:
 
 
 def named_entries_exist(scope: Scope) -> Iterator[str]:
-    """Every committed entry that op.meta or op.state names exists (§3.3)."""
+    """Every committed entry that op.meta or op.state names exists and is of the type that it is named for (§3.3)."""
     for view in scope.operations:
         for what, key in _named_entries(view):
-            if key not in scope.state.entries:
+            entry = scope.state.entries.get(key)
+            if entry is None:
                 yield f"{what} of {view.operation_id} names {key}, which does not exist"
+            elif what in _RESPONSES and role(entry.message or {}) != "assistant":
+                yield f"{what} of {view.operation_id} names {key}, which is no response"
+            elif what == "promptEntryIds" and entry.message is None:
+                yield f"{what} of {view.operation_id} names {key}, which is no message"
+
+
+_RESPONSES: Final = ("latestAssistantEntryId", "assistantEntryId", "sourceEntryId", "provenance.entryId")
+"""What a run names its responses by; any entry may be a leaf, a source, a target or a trigger."""
 
 
 def named_registers_exist(scope: Scope) -> Iterator[str]:
@@ -366,7 +375,8 @@ def results_match_their_calls(scope: Scope) -> Iterator[str]:
             if not isinstance(call, CompletedCall) or entry is None or source is None:
                 continue
             message = entry.message or {}
-            if (message.get("toolCallId"), message.get("toolName")) != (source.id, source.name):
+            answered = (role(message), message.get("toolCallId"), message.get("toolName"))
+            if answered != ("toolResult", source.id, source.name):
                 yield f"entry {entry.id} is not the result of {source.name} {source.id}"
             if ("terminate" in entry.payload) != call.terminate:
                 yield f"entry {entry.id} and its call disagree on ending the run"
@@ -377,7 +387,8 @@ def truncated_calls_never_start(scope: Scope) -> Iterator[str]:
     for view in scope.operations:
         if isinstance(view.operation_state, RunState) and isinstance(view.run.phase, ToolsPhase):
             started = any(isinstance(call, PendingCall) for call in view.batch.calls)
-            if started and view.batch.assistant_entry_id in scope.state.entries and is_truncated(view):
+            response = scope.state.entries.get(view.batch.assistant_entry_id)
+            if started and response is not None and response.message is not None and is_truncated(view):
                 yield f"{view.operation_id} runs a call of a truncated response"
 
 

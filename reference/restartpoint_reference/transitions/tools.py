@@ -19,7 +19,7 @@ from restartpoint_reference.transitions.frame import (
     transition,
 )
 from restartpoint_reference.vocabulary.entries import InsertUsage, Namespace, NewUsage, SetRegister
-from restartpoint_reference.vocabulary.messages import StopReason, role, source_calls, stop_reason, text_blocks
+from restartpoint_reference.vocabulary.messages import StopReason, role, source_calls, text_blocks
 from restartpoint_reference.vocabulary.states import (
     CancelRequested,
     Checkpoint,
@@ -115,7 +115,7 @@ def sequence_is_kept(view: View, inputs: IntendTool) -> str | None:
 
 def is_truncated(view: View) -> bool:
     """Whether the batch's response stopped by its output limit."""
-    return stop_reason(view.message(view.batch.assistant_entry_id)) is StopReason.LENGTH
+    return view.message(view.batch.assistant_entry_id).get("stopReason") == StopReason.LENGTH
 
 
 @transition(
