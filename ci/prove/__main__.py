@@ -52,7 +52,7 @@ def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def _print(findings: Sequence[Finding], seconds: float) -> None:
-    console = Console(width=max(Console().width, 150))
+    console = Console(width=max(Console().width, 165))
     table = Table(title="properties of the model's functions")
     for column in ("function", "property", "verdict", "twin"):
         table.add_column(column, overflow="fold")

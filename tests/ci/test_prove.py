@@ -11,7 +11,7 @@ from ci.prove import page
 from ci.prove.analysis import Answer, Verdict, decide
 from ci.prove.campaign import Finding, search
 from ci.prove.contract import Property, proves
-from ci.prove.properties import PROPERTIES, endings
+from ci.prove.properties import PROPERTIES, leaf
 from restartpoint_reference import TRANSITIONS, Commit, Refusal
 
 QUICK = [found for found in PROPERTIES.values() if found.quick]
@@ -113,8 +113,8 @@ def test_a_property_says_what_it_claims_for_which_values_and_what_its_twin_does_
 
 
 def test_every_step_of_the_leaf_is_made_in_some_state() -> None:
-    for step in endings.Step:
-        made = [TRANSITIONS[step.value](where.state, "main", step.inputs) for where in endings.Where]
+    for step in leaf.Step:
+        made = [TRANSITIONS[step.value](where.state, "main", step.inputs) for where in leaf.Where]
         assert any(isinstance(answer, Commit) for answer in made), step
         assert any(isinstance(answer, Refusal) for answer in made), step
 

@@ -5,12 +5,12 @@ from types import ModuleType
 from typing import Final
 
 from ci.prove.contract import Property
-from ci.prove.properties import arithmetic, classification, endings, queues, storage, tools, values
+from ci.prove.properties import arithmetic, classification, endings, handles, leaf, queues, rows, storage, tools, values
 
 __all__ = ["PROPERTIES"]
 
 _ROOMS: Final[tuple[ModuleType, ...]] = (
-    arithmetic, classification, values, storage, queues, tools, endings,
+    arithmetic, classification, handles, values, storage, rows, queues, tools, endings, leaf,
 )  # fmt: skip
 
 PROPERTIES: Final[Mapping[str, Property]] = {
