@@ -82,11 +82,15 @@ def overflow_recovery_is_spent_by_a_compaction(delta: Delta) -> Iterator[str]:
 
 
 def _says_used(value: object) -> bool:
-    match value:
-        case dict():
-            return value.get("overflowRecoveryUsed") is True or any(map(_says_used, value.values()))
-        case list():
-            return any(map(_says_used, value))
+    pending = [value]
+    while pending:
+        held = pending.pop()
+        if isinstance(held, dict):
+            if held.get("overflowRecoveryUsed") is True:
+                return True
+            pending.extend(held.values())
+        elif isinstance(held, list):
+            pending.extend(held)
     return False
 
 

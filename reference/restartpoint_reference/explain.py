@@ -12,7 +12,7 @@ from difflib import SequenceMatcher
 from restartpoint_reference.shapes import UNSET, Json, JsonObject, Refused, Unset, differences, same
 from restartpoint_reference.store import State
 from restartpoint_reference.transitions import ALL, FROM_PHASE, WITHOUT_LANE
-from restartpoint_reference.transitions.frame import Commit, Inputs, NotThis, Refusal, Seen, Transition, View
+from restartpoint_reference.transitions.frame import Commit, Inputs, NotThis, Refusal, Seen, Transition, View, Writes
 from restartpoint_reference.vocabulary.entries import (
     DeleteRegister,
     InsertEntry,
@@ -75,13 +75,13 @@ def explain(state: State, observed_writes: Json | Observed, timestamp: int | Uns
         )
     lane = lane_of(state, observed.writes)
     view, seen = View(state, lane or ""), Seen(observed)
-    attempts: list[_Attempt] = []
+    misses: list[_Miss] = []
     for candidate in _candidates(view, lane):
-        attempt = _attempt(candidate, view, seen)
-        if not attempt.differences:
-            return attempt.explained(lane if candidate.takes_lane else None)
-        attempts.append(attempt)
-    return _nearest([_in_full(attempt, view, seen) for attempt in attempts], seen, lane)
+        found = _attempt(candidate, view, seen)
+        if isinstance(found, Explained):
+            return found
+        misses.append(found)
+    return _nearest([_in_full(miss, view, seen) for miss in misses], seen, lane)
 
 
 def lane_of(state: State, writes: Iterable[Write]) -> str | None:
@@ -99,24 +99,13 @@ def lane_of(state: State, writes: Iterable[Write]) -> str | None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Attempt:
-    """One transition held against the commit; ``compared`` says that its own writes could be computed."""
+class _Miss:
+    """A transition that does not make the commit, and as far as it came: its inputs, what forbids it, its writes."""
 
     transition: Transition
-    inputs: Inputs | None
-    differences: tuple[str, ...]
-    compared: bool = False
-    detail: str = ""
-
-    def explained(self, lane: str | None) -> Explained:
-        return Explained(
-            name=self.transition.name,
-            id=self.transition.id,
-            section=self.transition.section,
-            lane=lane,
-            inputs=self.inputs if self.inputs is not None else Inputs(),
-            detail=self.detail,
-        )
+    inputs: Inputs | None = None
+    reasons: tuple[str, ...] = ()
+    writes: Writes | None = None
 
 
 def _candidates(view: View, lane: str | None) -> tuple[Transition, ...]:
@@ -128,52 +117,60 @@ def _candidates(view: View, lane: str | None) -> tuple[Transition, ...]:
         return tuple(found for found in ALL if found.takes_lane)
 
 
-def _attempt(candidate: Transition, view: View, seen: Seen) -> _Attempt:
+def _attempt(candidate: Transition, view: View, seen: Seen) -> Explained | _Miss:
+    """The commit as this transition, or why it is another. What differs is told once nothing else explains it."""
     try:
         inputs = candidate.extract(view, seen)
     except NotThis as reason:
-        return _Attempt(transition=candidate, inputs=None, differences=(str(reason),))
+        return _Miss(transition=candidate, reasons=(str(reason),))
     match candidate.commit(view, inputs):
-        case Refusal(guard=guard, reason=reason_given):
-            return _Attempt(
-                transition=candidate,
-                inputs=inputs,
-                differences=(f"{guard.replace('_', ' ')} does not hold: {reason_given}",),
+        case Refusal(guard=guard, reason=given):
+            return _Miss(
+                transition=candidate, inputs=inputs, reasons=(f"{guard.replace('_', ' ')} does not hold: {given}",)
             )
-        case Commit(writes=writes, detail=detail):
-            found = _write_differences(writes, seen.observed.writes)
-            return _Attempt(transition=candidate, inputs=inputs, differences=found, compared=True, detail=detail)
+        case Commit(writes=writes, lane=lane, detail=detail):
+            if not _are_same(writes, seen.observed.writes):
+                return _Miss(transition=candidate, inputs=inputs, writes=writes)
+            return Explained(
+                name=candidate.name,
+                id=candidate.id,
+                section=candidate.section,
+                lane=lane,
+                inputs=inputs,
+                detail=detail,
+            )
 
 
-def _in_full(attempt: _Attempt, view: View, seen: Seen) -> _Attempt:
-    """A refused attempt with the differences of the writes that it would have made as well."""
-    if attempt.compared or attempt.inputs is None:
-        return attempt
+def _in_full(miss: _Miss, view: View, seen: Seen) -> _Miss:
+    """A miss with the differences of the writes that it makes, or would make if nothing forbade it."""
+    if miss.inputs is None:
+        return miss
     try:
-        expected = attempt.transition.build(view, attempt.inputs)
+        writes = miss.transition.build(view, miss.inputs) if miss.writes is None else miss.writes
     except (NotThis, ValueError):
-        return attempt
-    found = _write_differences(expected, seen.observed.writes)
-    return replace(attempt, differences=(*attempt.differences, *found), compared=True)
+        return miss
+    found = _write_differences(writes, seen.observed.writes)
+    return replace(miss, reasons=(*miss.reasons, *found), writes=writes)
 
 
-def _nearest(attempts: Sequence[_Attempt], seen: Seen, lane: str | None) -> Unexplained:
-    if not attempts:
+def _nearest(misses: Sequence[_Miss], seen: Seen, lane: str | None) -> Unexplained:
+    if not misses:
         reason = f"nothing commits on lane {lane} now" if lane is not None else "the writes name no lane and no fact"
         return Unexplained(nearest=None, section="3", lane=lane, differences=(reason,))
-    best = min(attempts, key=lambda attempt: (attempt.inputs is None, not attempt.compared, len(attempt.differences)))
-    differences_found = best.differences
+    best = min(misses, key=lambda miss: (miss.inputs is None, miss.writes is None, len(miss.reasons)))
+    reasons = best.reasons
     if best.inputs is None:
         signature = ", ".join(_signature(write) for write in seen.observed.writes)
-        differences_found = (*differences_found, f"the commit is: {signature}")
-    found = best.transition
-    return Unexplained(nearest=found.name, section=found.section, lane=lane, differences=differences_found)
+        reasons = (*reasons, f"the commit is: {signature}")
+    return Unexplained(nearest=best.transition.name, section=best.transition.section, lane=lane, differences=reasons)
+
+
+def _are_same(expected: Sequence[Write], found: Sequence[Write]) -> bool:
+    return len(expected) == len(found) and all(map(_same_write, expected, found))
 
 
 def _write_differences(expected: Sequence[Write], found: Sequence[Write]) -> tuple[str, ...]:
     """How the writes that were seen depart from the computed ones, aligned by what they write to."""
-    if len(expected) == len(found) and all(map(_same_write, expected, found)):
-        return ()
     wanted, seen = [_signature(write) for write in expected], [_signature(write) for write in found]
     lines: list[str] = []
     for tag, low, high, start, end in SequenceMatcher(None, wanted, seen, autojunk=False).get_opcodes():

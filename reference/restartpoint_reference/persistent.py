@@ -49,9 +49,15 @@ class PersistentMap(Mapping[K, V], Generic[K, V]):
     def get(self, key: K, default: V | T) -> V | T: ...
     def get(self, key: K, default: V | T | None = None) -> V | T | None:
         """The value of the key, or the default."""
-        for held, value in self._bucket(key):
-            if held == key:
-                return cast("V", value)
+        code = hash(key)  # as in `_bucket`: asked too often for another call
+        slot: object = self._root
+        while type(slot) is tuple:
+            slot = slot[code & _MASK]
+            code >>= _BITS
+        if slot is not None:
+            for held, value in cast("_Bucket", slot):
+                if held == key:
+                    return cast("V", value)
         return default
 
     def __contains__(self, key: object) -> bool:

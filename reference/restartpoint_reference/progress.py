@@ -9,7 +9,7 @@ any wrong end would look like it: so such an end is a misstep unless somebody de
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final, Self
 
 from restartpoint_reference.explain import Explained
@@ -135,7 +135,11 @@ class Progress:
         return self._with(self.lanes.set(commit.lane, due))
 
     def _with(self, lanes: PersistentMap[str, _Due]) -> Self:
-        return replace(self, lanes=lanes)
+        return type(self)(
+            lanes=lanes,
+            restarts_are_seen=self.restarts_are_seen,
+            finalizations_admitted=self.finalizations_admitted,
+        )
 
 
 def _is_open(view: View) -> bool:

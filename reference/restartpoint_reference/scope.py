@@ -6,14 +6,15 @@ same, at the cost of what the commit touched, provided that the state before it 
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
 
 from restartpoint_reference.persistent import PersistentMap
+from restartpoint_reference.shapes import Refused
 from restartpoint_reference.store import FIRST_SEQ, Delta, State, Stats
-from restartpoint_reference.transitions.frame import NotThis, View
+from restartpoint_reference.transitions.frame import NotThis, View, once
 from restartpoint_reference.transitions.terminal import owned_pending_ids
 from restartpoint_reference.vocabulary.entries import Entry, Namespace, Register, UsageRow
 from restartpoint_reference.vocabulary.messages import zero_usage
+from restartpoint_reference.vocabulary.registers import LaneState
 
 OPERATION_REGISTERS = (Namespace.OP_META, Namespace.OP_STATE, Namespace.OP_TOOL_ARGS, Namespace.OP_PREPARATION)
 LANE_REGISTERS = (Namespace.LANE_STATE, Namespace.LANE_LEAF, Namespace.LANE_CONFIG, Namespace.LANE_LAST_RESULT)
@@ -35,12 +36,17 @@ class Scope:
     registers: tuple[Register, ...]
     touched_pending: tuple[str, ...]
 
-    @cached_property
+    @once
+    def named(self) -> tuple[View, ...]:
+        """A view of every lane, whether or not it can be read."""
+        return tuple(View(self.state, name) for name in self.lane_names)
+
+    @once
     def lanes(self) -> tuple[View, ...]:
         """A view of every lane whose own registers can be read."""
-        return _lanes(self.state, self.lane_names)
+        return tuple(filter(_is_readable, self.named))
 
-    @cached_property
+    @once
     def operations(self) -> tuple[View, ...]:
         """A view of every open operation whose registers can be read."""
         return tuple(filter(_has_readable_operation, self.lanes))
@@ -51,17 +57,21 @@ class Scope:
         if self.before is None or not (self.entries or self.usage):
             return self.operations
         everywhere = {_lane_of(self.state, operation) for operation in self.state.namespaces[Namespace.OP_META]}
-        return tuple(filter(_has_readable_operation, _lanes(self.state, sorted(everywhere))))
+        elsewhere = _lanes(self.state, sorted(everywhere.difference(self.lane_names)))
+        return (*self.operations, *filter(_has_readable_operation, elsewhere))
 
-    @cached_property
+    @once
     def listed(self) -> tuple[str, ...]:
         """The queued ids that these lanes and their operations list, as often as they do."""
-        return _listed_by(self.lanes)
+        return _listed_by(self.lanes, self.operations)
 
-    @cached_property
+    @once
     def was_listed(self) -> frozenset[str]:
         """The queued ids that these lanes and their operations listed before the commit."""
-        return frozenset() if self.before is None else frozenset(_listed_by(_lanes(self.before, self.lane_names)))
+        if self.before is None:
+            return frozenset()
+        lanes = _lanes(self.before, self.lane_names)
+        return frozenset(_listed_by(lanes, filter(_has_readable_operation, lanes)))
 
     def is_listed_elsewhere(self, id: str) -> bool:
         """Whether another lane lists it: what waited in a sound state was listed by exactly one."""
@@ -94,13 +104,16 @@ def whole(state: State) -> Scope:
 
 def touched(state: State, delta: Delta) -> Scope:
     """What the commit touched: the lanes and operations whose registers it wrote, with each other's, and its rows."""
-    lanes = {key for namespace, key in delta.registers if namespace in LANE_REGISTERS}
-    operations = {_owner(key) for namespace, key in delta.registers if namespace in OPERATION_REGISTERS}
-    for moment in (delta.before, state):
-        operations.update(_open_on(moment, lane) for lane in list(lanes))
+    written = delta.registers
+    lanes = {key for namespace, key in written if namespace in LANE_REGISTERS}
+    operations = {_owner(key) for namespace, key in written if namespace in OPERATION_REGISTERS}
+    operations.update(_open_on(state, lane) for lane in lanes)
+    operations.update(_open_on(delta.before, lane) for lane in lanes if (Namespace.LANE_STATE, lane) in written)
     operations.discard("")
-    for moment in (delta.before, state):
-        lanes.update(_lane_of(moment, operation) for operation in operations)
+    lanes.update(_lane_of(state, operation) for operation in operations)
+    lanes.update(
+        _lane_of(delta.before, operation) for operation in operations if (Namespace.OP_META, operation) in written
+    )
     lanes.discard("")
     return Scope(
         state=state,
@@ -109,8 +122,8 @@ def touched(state: State, delta: Delta) -> Scope:
         operation_ids=tuple(sorted(operations)),
         entries=delta.entries,
         usage=delta.usage,
-        registers=tuple(after for _, after in delta.registers.values() if after is not None),
-        touched_pending=tuple(key for namespace, key in delta.registers if namespace is Namespace.PENDING_ENTRY),
+        registers=tuple(after for _, after in written.values() if after is not None),
+        touched_pending=tuple(key for namespace, key in written if namespace is Namespace.PENDING_ENTRY),
     )
 
 
@@ -137,13 +150,10 @@ def _has_readable_operation(view: View) -> bool:
     return True
 
 
-def _listed_by(lanes: Iterable[View]) -> tuple[str, ...]:
-    """The queued ids in the lists of these lanes and of their operations."""
-    found: list[str] = []
-    for view in lanes:
-        found += view.lane_state.pending_next_run
-        if _has_readable_operation(view):
-            found += owned_pending_ids(view)
+def _listed_by(lanes: Iterable[View], operations: Iterable[View]) -> tuple[str, ...]:
+    """The queued ids in the lists of these lanes and of these operations."""
+    found = [key for view in lanes for key in view.lane_state.pending_next_run]
+    found.extend(key for view in operations for key in owned_pending_ids(view))
     return tuple(found)
 
 
@@ -159,10 +169,12 @@ def _owner(key: str) -> str:
 
 def _open_on(state: State, lane: str) -> str:
     """The operation that the lane names, empty when there is none or the register cannot be read."""
+    register = state.register(Namespace.LANE_STATE, lane)
     try:
-        return View(state, lane).lane_state.current_operation_id or ""
-    except NotThis:
+        held = None if register is None else register.read(LaneState.from_json).current_operation_id
+    except Refused:
         return ""
+    return "" if held is None else held
 
 
 def _lane_of(state: State, operation: str) -> str:

@@ -78,8 +78,9 @@ class Record:
     def to_json(self) -> "JsonObject":
         """The JSON object of this record: tag first, absent fields left out."""
         made: JsonObject = {} if self._tag is None else {self._tag[0]: self._tag[1]}
+        held = vars(self)
         for name, key, _, _ in _plan(type(self)):
-            value = getattr(self, name)
+            value = held[name]
             if value is not UNSET:
                 made[key] = value if type(value) in _PLAIN else _write(value)
         return made
@@ -89,18 +90,14 @@ class Record:
 
 
 def _write(value: object) -> "Json":
-    match value:
-        case Record():
-            return value.to_json()
-        case tuple():
-            return [_write(item) for item in value]
-        case StrEnum():
-            return value.value
-        case _:
-            return cast("Json", value)
+    if isinstance(value, Record):
+        return value.to_json()
+    if isinstance(value, tuple):
+        return [item if type(item) in _PLAIN else _write(item) for item in value]
+    return value.value if isinstance(value, StrEnum) else cast("Json", value)
 
 
-_PLAIN: Final = frozenset({str, int, float, bool, type(None)})
+_PLAIN: Final = frozenset({str, int, float, bool, type(None), dict, list})
 """What is written as it is, without a look at it."""
 
 _Plan: TypeAlias = tuple[tuple[str, str, Reader, bool], ...]
@@ -144,16 +141,32 @@ def _read_record(record: type[R], value: "Json") -> R:
             except Refused as refused:
                 raise refused.under(key) from None
             left -= 1
-        elif not optional:
-            raise Refused("missing", key)
-        else:
+        elif optional:
             read[name] = UNSET
+        else:
+            raise Refused("missing", key)
     if left:
         known = {key for _, key, _, _ in _plan(record)} | ({tag[0]} if tag else set())
         raise Refused("unknown key", next(key for key in value if key not in known))
-    made = record(**read)
+    made = _made(record, read)
     made.check()
     return made
+
+
+def _made(record: type[R], values: dict[str, object]) -> R:
+    """The record of these fields, of which none is missing: a frozen dataclass would set each by a call of its own."""
+    if not _is_whole(record):
+        return record(**values)
+    made = record.__new__(record)
+    vars(made).update(values)
+    return made
+
+
+def _has_no_other_field(record: type[Record]) -> bool:
+    return all(field.compare for field in fields(record))  # type: ignore[arg-type]
+
+
+_is_whole: Final = cast("Callable[[type[Record]], bool]", cache(_has_no_other_field))
 
 
 @cache
@@ -255,14 +268,15 @@ def read_boolean(value: "Json") -> bool:
 def read_json(value: "Json") -> "Json":
     """Any JSON value: finite numbers, integers within 2^53-1, text without lone surrogates, string keys."""
     match value:
-        case str():
-            read_string(value)
         case dict():
             for key in value:
-                read_string(key)
+                if type(key) is not str or not key.isascii():
+                    read_string(key)
             _read_items(value.items())
         case list():
             _read_items(enumerate(value))
+        case str():
+            read_string(value)
         case None | bool():
             pass
         case int():
@@ -277,7 +291,7 @@ def read_json(value: "Json") -> "Json":
 
 def _read_items(items: "Iterable[tuple[str | int, Json]]") -> None:
     for step, item in items:
-        if type(item) is str and item.isascii():
+        if type(item) is str and item.isascii():  # most items are plain text, and need no call
             continue
         try:
             read_json(item)
@@ -319,18 +333,25 @@ def _name(value: object) -> str:
 
 def same(one: "Json", other: "Json") -> bool:
     """Whether two JSON values are equal; 1, 1.0 and true are three values, the order of keys does not matter."""
-    # Values that are spelled alike are equal, and unequal ones are never the same: most answers need no closer look.
-    return one is other or (one == other and (repr(one) == repr(other) or _same(one, other)))
+    return one is other or (one == other and _alike(one, other))
 
 
-def _same(one: "Json", other: "Json") -> bool:
+def _alike(one: "Json", other: "Json") -> bool:
+    """Whether two equal values are of the same types throughout."""
     if type(one) is not type(other):
         return False
     if isinstance(one, dict) and isinstance(other, dict):
-        return len(one) == len(other) and all(key in other and _same(value, other[key]) for key, value in one.items())
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(_same, one, other))
-    return one == other
+        return _all_alike((value, other[key]) for key, value in one.items())
+    return not (isinstance(one, list) and isinstance(other, list)) or _all_alike(zip(one, other, strict=True))
+
+
+def _all_alike(pairs: "Iterable[tuple[Json, Json]]") -> bool:
+    for value, there in pairs:
+        if value is not there:
+            kind = type(value)  # most are text, and need no call
+            if kind is not type(there) or ((kind is dict or kind is list) and not _alike(value, there)):
+                return False
+    return True
 
 
 def differences(expected: "Json", found: "Json", path: str = "") -> tuple[str, ...]:

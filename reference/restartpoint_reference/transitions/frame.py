@@ -2,8 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 from restartpoint_reference.shapes import UNSET, Json, Record, Refused, Unset
 from restartpoint_reference.store import State
@@ -39,6 +38,29 @@ from restartpoint_reference.vocabulary.states import (
     ToolBatch,
     ToolsPhase,
 )
+
+if TYPE_CHECKING:
+    from functools import cached_property
+
+    once = cached_property
+else:
+
+    class once:  # noqa: N801 - it decorates like the standard one, which takes a lock each time
+        """A property that is read once: what its function answers is kept in the instance."""
+
+        def __init__(self, read):
+            self._read = read
+            self.__doc__ = read.__doc__
+
+        def __set_name__(self, owner, name):
+            self._name = name
+
+        def __get__(self, instance, owner=None):
+            if instance is None:
+                return self
+            value = instance.__dict__[self._name] = self._read(instance)
+            return value
+
 
 Writes: TypeAlias = tuple[Write, ...]
 
@@ -98,12 +120,12 @@ class View:
     state: State
     lane: str
 
-    @cached_property
+    @once
     def lane_state(self) -> LaneState:
         """The lane's state (§3.3)."""
         return _decoded(self.state, Namespace.LANE_STATE, self.lane, LaneState.from_json)
 
-    @cached_property
+    @once
     def leaf(self) -> str | None:
         """Where the lane appends next (§2.3)."""
         value = _present(self.state, Namespace.LANE_LEAF, self.lane)
@@ -111,30 +133,30 @@ class View:
             raise NotThis(f"lane.leaf/{self.lane} holds {value!r}")
         return value
 
-    @cached_property
+    @once
     def configuration(self) -> LaneConfiguration:
         """The lane's total configuration (§2.3)."""
         return _decoded(self.state, Namespace.LANE_CONFIG, self.lane, LaneConfiguration.from_json)
 
-    @cached_property
+    @once
     def operation_id(self) -> str:
         """The open operation."""
         if self.lane_state.current_operation_id is None:
             raise NotThis(f"lane {self.lane} is idle")
         return self.lane_state.current_operation_id
 
-    @cached_property
+    @once
     def operation(self) -> Operation:
         """The open operation's acceptance data (§3.1)."""
         return _decoded(self.state, Namespace.OP_META, self.operation_id, Operation.from_json)
 
-    @cached_property
+    @once
     def operation_state(self) -> OperationState:
         """The open operation's total state (§3.2)."""
         kind = self.operation.kind
         return _decoded(self.state, Namespace.OP_STATE, self.operation_id, _STATES[kind])
 
-    @cached_property
+    @once
     def run(self) -> RunState:
         """The total state of the open run."""
         if not isinstance(self.operation_state, RunState):
@@ -190,7 +212,7 @@ class View:
             raise NotThis(f"entry {id} is not a message")
         return message
 
-    @cached_property
+    @once
     def phase(self) -> str:
         """The lane's phase as the transition table names it: ``idle``, ``assistant.effect_pending``, ``tools``, ..."""
         if self.state.register(Namespace.LANE_STATE, self.lane) is None:
@@ -201,25 +223,29 @@ class View:
             case RunState(phase=phase):
                 return run_phase_name(phase)
             case CompactionState(structural=structural):
-                return f"compact.{structural.to_json()['status']}"
+                return f"compact.{_tag(structural)}"
             case NavigationState(phase=SummaryPhase(structural=structural)):
-                return f"navigate.{structural.to_json()['status']}"
+                return f"navigate.{_tag(structural)}"
             case NavigationState():
                 return "navigate.ready_to_commit"
 
 
 def run_phase_name(phase: RunPhase) -> str:
     """The name of a run's phase, with the status inside it where there is one."""
-    kind = str(phase.to_json()["kind"])
     match phase:
         case AssistantPhase(generation=inner):
-            return f"{kind}.{inner.to_json()['status']}"
+            return f"{_tag(phase)}.{_tag(inner)}"
         case DeferredPhase(deferred=polled):
-            return f"{kind}.{polled.to_json()['status']}"
+            return f"{_tag(phase)}.{_tag(polled)}"
         case CompactionPhase(structural=structural):
-            return f"{kind}.{structural.to_json()['status']}"
+            return f"{_tag(phase)}.{_tag(structural)}"
         case _:
-            return kind
+            return _tag(phase)
+
+
+def _tag(noun: Record) -> str:
+    """The word in JSON that tells the noun from the others of its union."""
+    return "" if noun._tag is None else noun._tag[1]
 
 
 T = TypeVar("T")

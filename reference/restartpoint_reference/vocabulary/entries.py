@@ -226,9 +226,10 @@ class UsageRow(NewUsage):
 
 
 def _read_once(readings: dict[Reader, object], reader: Callable[[Json], T], value: Json) -> T:
-    if reader not in readings:
-        readings[reader] = reader(value)
-    return cast("T", readings[reader])
+    found = readings.get(reader, UNSET)
+    if found is UNSET:
+        found = readings[reader] = reader(value)
+    return cast("T", found)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -318,7 +319,8 @@ class Expectation(Record):
 
 
 @dataclass(frozen=True, kw_only=True)
-class _RegisterElement(Record):
+class _RegisterElement(Record, kind="register"):
+    op: str
     namespace: Namespace
     key: str
     seq: int
@@ -359,26 +361,29 @@ class Observed:
 
 
 def _read_element(element: JsonObject) -> tuple[Write, int, int | Unset]:
-    body: JsonObject = {key: value for key, value in element.items() if key not in ("kind", "op")}
     match element.get("kind"), element.get("op", UNSET):
         case "entry", op if op is UNSET:
-            entry = NewEntry.from_json(body)
-            return InsertEntry(entry=entry), _integer(body, "seq"), _integer(body, "timestamp")
+            entry = NewEntry.from_json(_body(element))
+            return InsertEntry(entry=entry), _integer(element, "seq"), _integer(element, "timestamp")
         case "usage", op if op is UNSET:
-            row = UsageRow.from_json(body)
+            row = UsageRow.from_json(_body(element))
             return InsertUsage(row=_without_seq(row)), row.seq, UNSET
         case "register", "set":
-            cell = _RegisterElement.from_json(body)
+            cell = _RegisterElement.from_json(element)
             if cell.value is UNSET:
                 raise Refused("missing", "value")
             return SetRegister(namespace=cell.namespace, key=cell.key, value=cell.value), cell.seq, UNSET
         case "register", "delete":
-            cell = _RegisterElement.from_json(body)
+            cell = _RegisterElement.from_json(element)
             if cell.value is not UNSET:
                 raise Refused("unknown key", "value")
             return DeleteRegister(namespace=cell.namespace, key=cell.key), cell.seq, UNSET
         case kind, op:
             raise Refused(f"not a kind of write: {kind!r}, op {op!r}", "kind")
+
+
+def _body(element: JsonObject) -> JsonObject:
+    return {key: value for key, value in element.items() if key != "kind"}
 
 
 def _without_seq(row: UsageRow) -> NewUsage:
