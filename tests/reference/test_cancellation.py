@@ -351,7 +351,7 @@ def test_after_a_suspended_run_was_ended_from_outside_nothing_is_left_to_resume(
     assert View(walk.state, "main").lane_state.current_operation_id is None
 
 
-@pytest.mark.covers("RT-4.9-05")
+@pytest.mark.covers("RT-4.9-05", "RT-3.4-06")
 def test_an_operation_ends_once_and_whoever_comes_later_finds_the_result() -> None:
     walk = abort.abort(inbox.answered())
     assert result_of_an_ended(View(walk.state, "main"), runs.RUN) is None

@@ -112,7 +112,7 @@ def ended_by_a_hook(walk: Walk) -> Walk:
     return walk
 
 
-@pytest.mark.covers("RT-3.6-01")
+@pytest.mark.covers("RT-3.6-01", "AMB-04")
 @pytest.mark.parametrize(
     "accept",
     [

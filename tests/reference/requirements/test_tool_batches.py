@@ -166,7 +166,7 @@ def test_a_run_that_the_model_ended_names_its_last_answer() -> None:
     assert {space for space, _ in left} == {N.LANE_CONFIG, N.LANE_LEAF, N.LANE_STATE, N.LANE_LAST_RESULT}
 
 
-@pytest.mark.covers("RT-4.5-13")
+@pytest.mark.covers("RT-4.5-13", "AMB-41")
 def test_orphaned_calls_of_a_batch_are_settled_behind_the_planned_one_before_them() -> None:
     """The first call was refused in the process that is gone, which left no trace of it."""
     walk = started(3)
