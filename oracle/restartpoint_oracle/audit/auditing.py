@@ -27,12 +27,15 @@ def _nothing(done: int, total: int) -> None:
     del done, total
 
 
-def audit(path: Path, *, keep_commits: bool = False, told: Told = _nothing) -> Report:
+def audit(
+    path: Path, *, keep_commits: bool = False, finalizations_admitted: bool = False, told: Told = _nothing
+) -> Report:
     """The report on a file. It is only read; what cannot be read is told in the report, with everything before it.
 
-    ``keep_commits`` keeps the name of every commit.
+    ``keep_commits`` keeps the name of every commit. ``finalizations_admitted`` says that somebody may have ended
+    operations from outside (§4.9); otherwise each such end is a finding, unless a trace itself calls it that.
     """
-    auditor = Auditor(str(path), keep_commits=keep_commits)
+    auditor = Auditor(str(path), keep_commits=keep_commits, finalizations_admitted=finalizations_admitted)
     try:
         with young_garbage_only():
             _audit(path, auditor, told)

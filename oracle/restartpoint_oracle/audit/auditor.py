@@ -16,13 +16,13 @@ __all__ = ["Auditor"]
 class Auditor:
     """Takes rows, then commits, in the order of a file. ``going`` turns False when nothing later can be judged."""
 
-    def __init__(self, path: str, *, keep_commits: bool) -> None:
+    def __init__(self, path: str, *, keep_commits: bool, finalizations_admitted: bool) -> None:
         self.path = path
         self.format: FileFormat | None = None
         self.session: str | None = None
         self.torn_bytes = 0
         self.going = True
-        self._standing = Standing.of(State.empty())
+        self._standing = Standing.of(State.empty(), finalizations_admitted=finalizations_admitted)
         self._keep = keep_commits
         self._rows = self._commits = self._restarts = 0
         self._names: Counter[str] = Counter()
@@ -56,7 +56,7 @@ class Auditor:
         """Hold the state so far to what is true of every state, and judge commits from ``next_seq`` on from there."""
         state = self._standing.state
         state = replace(state, next_seq=max(state.next_seq, next_seq))
-        self._standing = Standing.of(state, restarts_are_seen=self._standing.restarts_are_seen)
+        self._standing = self._standing.anew(state)
         self._check(line)
 
     def _check(self, line: int | None) -> None:
@@ -91,7 +91,7 @@ class Auditor:
 
     def expect_restarts(self) -> None:
         """The file tells of every restart; before the first row or commit."""
-        self._standing = Standing.of(self._standing.state, restarts_are_seen=True)
+        self._standing = replace(self._standing, restarts_are_seen=True).restarted()
 
     # --- what is wrong, and the end
 

@@ -50,44 +50,62 @@ class Standing:
 
     state: State
     restarts_are_seen: bool
+    finalizations_admitted: bool
     progress: Progress | None
     broken: frozenset[str] = frozenset()
 
     @classmethod
-    def of(cls, state: State, *, restarts_are_seen: bool = False) -> Standing:
+    def of(cls, state: State, *, restarts_are_seen: bool = False, finalizations_admitted: bool = False) -> Standing:
         """At this state, of which nothing was found yet.
 
         Unless ``restarts_are_seen``, each effect may have lost its process at any time, since no file of a session says
-        who wrote it: then the steps of a live process and those of a recovery are both legal.
+        who wrote it: then the steps of a live process and those of a recovery are both legal. That an administrator may
+        have ended an operation from outside (§4.9) is nothing that a file says, so somebody has to admit it.
         """
-        progress = _progress(state, restarts_are_seen=restarts_are_seen)
-        return cls(state=state, restarts_are_seen=restarts_are_seen, progress=progress)
+        return cls(
+            state=state,
+            restarts_are_seen=restarts_are_seen,
+            finalizations_admitted=finalizations_admitted,
+            progress=None,
+        ).anew(state)
+
+    def anew(self, state: State) -> Standing:
+        """At another state, about which nothing is known of what led to it."""
+        try:
+            progress = Progress.of(
+                state,
+                restarts_are_seen=self.restarts_are_seen,
+                finalizations_admitted=self.finalizations_admitted,
+            )
+        except UNREADABLE:
+            progress = None
+        return replace(self, state=state, progress=progress)
 
     def restarted(self) -> Standing:
         """After the process that made the commits so far is gone, and another one owns the session (§4.5)."""
-        return replace(self, progress=_progress(self.state, restarts_are_seen=self.restarts_are_seen))
+        return self.anew(self.state)
 
-    def after(self, state: State, explained: Explained | None) -> tuple[Standing, tuple[Finding, ...]]:
-        """At the state after a commit, and whether it was that transition's turn; after none, whatever is due is."""
-        moved = None if explained is None or self.progress is None else _moved(self.progress, explained, state)
+    def after(
+        self, state: State, explained: Explained | None, *, declared: bool
+    ) -> tuple[Standing, tuple[Finding, ...]]:
+        """At the state after a commit, and whether it was that transition's turn; after none, whatever is due is.
+
+        ``declared`` says that the file itself calls the commit an external finalization.
+        """
+        moved = None
+        if explained is not None and self.progress is not None:
+            moved = _moved(self.progress, explained, state, declared=declared)
         if isinstance(moved, Progress):
             return replace(self, state=state, progress=moved), ()
-        anew = replace(self, state=state, progress=_progress(state, restarts_are_seen=self.restarts_are_seen))
+        anew = self.anew(state)
         if moved is None:
             return anew, ()
         return anew, (Finding(kind=Kind.PROCEDURE, section=moved.section, differences=(moved.reason,)),)
 
 
-def _progress(state: State, *, restarts_are_seen: bool) -> Progress | None:
+def _moved(progress: Progress, explained: Explained, state: State, *, declared: bool) -> Progress | Misstep | None:
     try:
-        return Progress.of(state, restarts_are_seen=restarts_are_seen)
-    except UNREADABLE:
-        return None
-
-
-def _moved(progress: Progress, explained: Explained, state: State) -> Progress | Misstep | None:
-    try:
-        return progress.after(explained, state, declared=explained.name == FINALIZATION)
+        return progress.after(explained, state, declared=declared)
     except UNREADABLE:
         return None
 
@@ -120,7 +138,7 @@ def judge(before: Standing, commit: SeenCommit) -> Verdict:
         findings.append(Finding(kind=Kind.RULE, section="1.4", differences=(str(applied),)))
         return Verdict(explained=explained, seqs=observed.seqs, findings=_named(findings, explained), after=None)
     state, delta = applied
-    moved, missteps = before.after(state, explained)
+    moved, missteps = before.after(state, explained, declared=commit.claimed_name == FINALIZATION)
     standing, broken = _held(moved, damaged.broken(lambda: invariants.check_commit(state, delta)))
     findings.extend((*missteps, *broken))
     return Verdict(explained=explained, seqs=observed.seqs, findings=_named(findings, explained), after=standing)

@@ -35,13 +35,16 @@ def register(app: typer.Typer) -> None:
         ],
         json: Annotated[bool, typer.Option("--json", help="Print one JSON document for programs.")] = False,
         commits: Annotated[bool, typer.Option("--commits", help="List every commit with its transition.")] = False,
+        admit_finalization: Annotated[
+            bool, typer.Option("--admit-finalization", help="Operations may have been ended from outside.")
+        ] = False,
         everything: Annotated[bool, typer.Option("--all", help="Fold no long lists of findings.")] = False,
     ) -> None:
         """Hold every commit of session files and traces to the model, without changing anything."""
         reports: list[Report] = []
         for path in paths:
             with _progress(path) as told:
-                report = audit(path, keep_commits=commits, told=told)
+                report = audit(path, keep_commits=commits, finalizations_admitted=admit_finalization, told=told)
             reports.append(report)
             if not json:
                 print_report(out(), report, everything=everything)

@@ -13,6 +13,7 @@ import anyio
 
 from restartpoint_oracle.audit import SeenCommit, Standing, judge
 from restartpoint_reference import UNSET, Json, JsonObject, Observed, State, apply
+from restartpoint_reference.progress import FINALIZATION
 from tests.harness.runtime.doubles import Log
 from tests.harness.runtime.places import JsonlPlace
 from tests.harness.runtime.scenarios import SCENARIOS, Scenario
@@ -29,16 +30,20 @@ HEADER: JsonObject = {"v": 4, "kind": "header", "id": "s-1", "storageVersion": 1
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class History:
-    """A session: the state that it starts from, its commits, and what is known before each of them."""
+    """A session: the state that it starts from, its commits, and what is known before each of them.
+
+    ``is_finalized`` says that one of its operations is ended from outside.
+    """
 
     name: str
     start: State
     commits: tuple[Elements, ...]
+    is_finalized: bool = False
 
     @cached_property
     def standings(self) -> list[Standing]:
         """One before each commit, and one at the end; every commit is clean."""
-        found = [Standing.of(self.start)]
+        found = [Standing.of(self.start, finalizations_admitted=self.is_finalized)]
         for elements in self.commits:
             verdict = judge(found[-1], SeenCommit(elements=elements))
             assert verdict.after is not None, (self.name, len(found), verdict.findings)
@@ -79,7 +84,12 @@ def _of_the_model() -> Iterator[History]:
     for scenario in WALKS:
         for number, steps in enumerate(_unbroken(scenario().steps), 1):
             commits = tuple(json.loads(json.dumps(step.elements)) for step in steps)
-            yield History(name=f"model: {scenario.__name__} {number}", start=steps[0].before, commits=commits)
+            yield History(
+                name=f"model: {scenario.__name__} {number}",
+                start=steps[0].before,
+                commits=commits,
+                is_finalized=any(step.commit.name == FINALIZATION for step in steps),
+            )
 
 
 def _unbroken(steps: Sequence[Step]) -> Iterator[list[Step]]:

@@ -40,10 +40,24 @@ def test_the_file_of_every_scenario_is_clean(tmp_path: Path) -> None:
 def test_every_recorded_session_is_clean_as_a_file(history: History, tmp_path: Path) -> None:
     path = tmp_path / "session.jsonl"
     path.write_bytes(file_of(history))
-    report = audit(path, keep_commits=True)
+    report = audit(path, keep_commits=True, finalizations_admitted=history.is_finalized)
     assert (report.exit_code, report.findings) == (0, ())
     assert tuple(named.name for named in report.named) == names_of(history)
     assert all(named.sound for named in report.named)
+
+
+FINALIZED = [history for history in recorded() if history.is_finalized]
+
+
+@pytest.mark.parametrize("history", FINALIZED, ids=lambda history: history.name)
+def test_an_end_from_outside_is_found_unless_it_was_admitted(history: History, tmp_path: Path) -> None:
+    path = tmp_path / "session.jsonl"
+    path.write_bytes(file_of(history))
+    (finding,) = audit(path).findings
+    assert (finding.kind, finding.transition, finding.section) == (Kind.PROCEDURE, "finalize_externally", "4.9")
+    assert "an external finalization (§4.9) that nobody declared" in finding.differences[0]
+    assert call("audit", str(path)).exit_code == 1
+    assert call("audit", "--admit-finalization", str(path)).exit_code == 0
 
 
 @pytest.mark.parametrize("history", recorded()[::5], ids=lambda history: history.name)
@@ -52,7 +66,7 @@ def test_a_session_that_was_rewritten_at_any_commit_is_judged_from_there_on(hist
     for at, standing in enumerate(history.standings[:-1]):
         if at:
             path.write_bytes(b"".join([*snapshot_of(standing.state), *map(lines_of, history.commits[at:])]))
-            report = audit(path)
+            report = audit(path, finalizations_admitted=history.is_finalized)
             assert (report.findings, report.commits) == ((), len(history.commits) - at)
             assert report.rows
 

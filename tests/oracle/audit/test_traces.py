@@ -102,6 +102,16 @@ def test_claims_may_be_left_out(tmp_path: Path) -> None:
     assert audited(lines, tmp_path).findings == ()
 
 
+def test_a_trace_declares_an_end_from_outside_by_its_name(tmp_path: Path) -> None:
+    history = next(one for one in recorded() if one.is_finalized)
+    lines = trace_of(history)
+    assert lines[-1]["name"] == "finalize_externally"
+    assert audited(lines, tmp_path).findings == ()
+    del lines[-1]["name"]
+    (finding,) = audited(lines, tmp_path).findings
+    assert (finding.kind, finding.section) == (Kind.PROCEDURE, "4.9")
+
+
 def test_as_many_numbers_as_writes_are_needed(tmp_path: Path) -> None:
     lines = example()
     lines[1]["seqs"].pop()
