@@ -5,11 +5,11 @@ import pytest
 from restartpoint_reference import TRANSITIONS as T
 from restartpoint_reference import Commit, JsonObject, Namespace, Progress, View, next_steps
 from restartpoint_reference.transitions.generation import SyntheticResponse
-from restartpoint_reference.transitions.settlement import Response
+from restartpoint_reference.transitions.settlement import Response, SettleRetryable
 from restartpoint_reference.transitions.tools import ToolResult
 from restartpoint_reference.vocabulary.states import CancelRequested, Replay
 from tests.reference.requirements.writes import written
-from tests.reference.walk import Walk, assistant, call, result, text, uid, usage
+from tests.reference.walk import NOTHING, Walk, assistant, call, result, text, uid, usage
 from tests.reference.walks import SCENARIOS, abort, runs
 from tests.reference.walks.abort import NOT_RUN, UNKNOWN, refuse
 from tests.reference.walks.runs import C1, C2, R1, RUN, U1
@@ -141,3 +141,18 @@ def test_nothing_starts_in_a_cancelled_operation() -> None:
 
 def is_cancelled(view: View) -> bool:
     return isinstance(view.operation_state.control, CancelRequested)
+
+
+def test_a_wait_for_a_retry_ends_or_is_cancelled_by_whichever_commits_first() -> None:
+    """Either way the same request is not made again once the abort is durable (T26; the timer is a runtime's)."""
+    failed = SettleRetryable(response=assistant(stop="error", error="overloaded"), not_before=5000)
+    first, second = runs.requested(), runs.requested()
+    first.take(T["settle_retryable"], failed)
+    second.take(T["settle_retryable"], failed)
+    assert written(first.take(T["end_retry_wait"])) == ["op.state"]
+    assert View(first.state, "main").ready.next_attempt == 2
+    abort.abort(first)
+    abort.abort(second)
+    assert getattr(T["end_retry_wait"](second.state, "main", NOTHING), "guard", "") == "control_is_running"
+    for walk in (first, second):
+        assert Progress.of(walk.state).due("main") == ("finish_aborted_run",)

@@ -25,6 +25,14 @@ N = Namespace
 POLICY = RetryPolicy(max_attempts=3, base_delay_ms=50)
 START = StartGeneration(step_id=STEP, stream_options={"maxTokens": LIMIT}, retry_policy=POLICY)
 SETTLED = ["entry", "lane.leaf", "usage", "op.state"]
+RESPONSES = {
+    "settle_tool_calls", "settle_retryable", "settle_overflow", "settle_unpreparable_overflow", "settle_deferred",
+    "settle_invalid_deferred", "settle_stop", "settle_failure", "settle_cancelled", "cancel_assistant",
+    "recover_exhausted_assistant", "settle_poll_pending", "settle_poll_mismatch", "settle_poll_tool_calls",
+    "settle_poll_ready", "settle_poll_failure", "cancel_poll",
+}  # fmt: skip
+"""The transitions that settle a response of any kind."""
+
 PLAN = SettleToolCalls(response=runs.two_calls(), result_ids=(C1, C2))
 
 
@@ -233,3 +241,19 @@ def test_what_enters_the_context_owes_a_turn_by_the_newest_entry(lead: Callable[
     assert phase(walk)["continuation"] == {"kind": "need_assistant", "overflowRecoveryUsed": False}
     assert phase(walk)["triggerEntryId"] == newest == View(walk.state, "main").leaf
     assert "entry" in written(walk.steps[-1].commit)
+
+
+@pytest.mark.covers("AMB-03")
+def test_every_settlement_of_a_response_and_every_acceptance_of_a_run_has_the_order_of_its_table() -> None:
+    orders: dict[str, set[tuple[str, ...]]] = {}
+    for scenario in SCENARIOS:
+        for step in scenario().steps:
+            orders.setdefault(step.commit.name, set()).add(tuple(dict.fromkeys(written(step.commit))))
+    assert orders.keys() >= RESPONSES
+    for name in RESPONSES:
+        for order in orders[name]:
+            assert [one for one in order if one != "op.preparation"] == SETTLED, name
+    for order in orders["accept_run"]:
+        assert [one for one in order if one != "-pending.entry"] == [
+            "entry", "lane.leaf", "op.meta", "op.state", "lane.state"
+        ]  # fmt: skip
