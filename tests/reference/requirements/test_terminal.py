@@ -7,8 +7,9 @@ import pytest
 
 from restartpoint_reference import TRANSITIONS as T
 from restartpoint_reference import Commit, Json, Namespace, Refusal, State, View, apply
+from restartpoint_reference.transitions.finalization import Finalize
 from restartpoint_reference.transitions.queues import QueuedId, QueuedMessage
-from restartpoint_reference.vocabulary.registers import LaneLastResult
+from restartpoint_reference.vocabulary.registers import LaneLastResult, Outcome
 from restartpoint_reference.vocabulary.states import CancelRequested, RunState
 from tests.reference.walk import NOTHING, Step, Walk, user
 from tests.reference.walks import SCENARIOS, abort, inbox, runs
@@ -74,7 +75,7 @@ def owned(end: End) -> list[Address]:
     return [("delete", str(namespace), key) for namespace, key in names]
 
 
-@pytest.mark.covers("RT-3.13-TERMINAL", "RT-3.13-06", "AMB-05")
+@pytest.mark.covers("RT-3.13-TERMINAL", "RT-3.13-06")
 def test_every_kind_and_outcome_ends_by_the_same_writes() -> None:
     found: dict[str, set[str]] = {kind: set() for kind in MATRIX}
     for end in ENDS:
@@ -189,6 +190,26 @@ def test_what_waits_for_the_next_run_outlives_the_end_of_this_one(aborted: bool)
         walk.take(T["finish_run"])
     assert walk.state.keys(N.PENDING_ENTRY) == [inbox.F1]
     assert walk.state.value(N.LANE_STATE, "main") == {"currentOperationId": None, "pendingNextRun": [inbox.F1]}
+
+
+@pytest.mark.covers("RT-3.13-07", "AMB-05")
+@pytest.mark.parametrize("aborted", [False, True])
+def test_what_a_run_owned_goes_in_the_order_of_its_lists_and_keys(aborted: bool) -> None:
+    """Written here and not derived, since few runs end with every list full."""
+    walk = runs.with_tools()
+    runs.clear(walk, 3)
+    runs.clear(walk, 1)
+    steer, follow_up, writes = (inbox.S2, inbox.S1), (inbox.F2, inbox.F1), (inbox.W2, inbox.W1)
+    inbox.write_note(walk, writes[0])
+    inbox.follow_up(walk, *follow_up)
+    inbox.steer(walk, *steer)
+    inbox.write_note(walk, writes[1])
+    walk = abort.abort(walk) if aborted else walk
+    walk.take(T["finalize_externally"], Finalize(outcome=Outcome.ABORTED))
+    deleted = [write.to_json() for write in walk.steps[-1].commit.writes if write.to_json().get("op") == "delete"]
+    pending = [*writes, *steer, *follow_up] if aborted else [*steer, *follow_up, *writes]
+    arguments = [f"{runs.RUN}:{runs.STEP}:{index}" for index in (1, 3)]
+    assert [one["key"] for one in deleted] == [runs.RUN, runs.RUN, *arguments, *pending]
 
 
 @pytest.mark.covers("RT-3.13-08", "AMB-07")
