@@ -22,6 +22,7 @@ from ci.prove.transactions import (
     usage,
 )
 from restartpoint_reference.persistent import PersistentMap
+from restartpoint_reference.shapes import UNSET, Json, Unset
 from restartpoint_reference.store import Rule, State, Violation, apply
 from restartpoint_reference.vocabulary.entries import (
     Expectation,
@@ -103,8 +104,13 @@ def transaction_is_all_or_none(commits: Commits, first: Kind, second: Kind, thir
     if isinstance(answer, Violation):
         return not _is_right(kinds)
     after, delta = answer
-    placed = len(after.entries) == 1 + kinds.count(Kind.ENTRY) + kinds.count(Kind.CHILD)
-    return _is_right(kinds) and placed and len(delta.seqs) == 3 and after.next_seq == state.next_seq + 3
+    ids = {"e1"} | ({"e2"} if Kind.ENTRY in kinds else set()) | ({"e3"} if Kind.CHILD in kinds else set())
+    fact: Json | Unset = 1
+    for kind in kinds:
+        if kind in (Kind.FACT, Kind.GONE):
+            fact = 2 if kind is Kind.FACT else UNSET
+    written = set(after.entries) == ids and after.value(FACTS, "fact") == fact
+    return _is_right(kinds) and written and len(delta.seqs) == 3 and after.next_seq == state.next_seq + 3
 
 
 # --- sequence numbers
