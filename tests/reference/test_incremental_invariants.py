@@ -1,12 +1,16 @@
 """The check of a commit finds a breach exactly when the check of the whole state does, from every sound state."""
 
+from collections import Counter
 from functools import cache
+from typing import cast
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from restartpoint_reference import (
+    TRANSITIONS,
+    Commit,
     DeleteRegister,
     Delta,
     InsertEntry,
@@ -15,11 +19,14 @@ from restartpoint_reference import (
     Namespace,
     SetRegister,
     State,
+    Transition,
+    View,
     Write,
     apply,
     invariants,
 )
 from restartpoint_reference.changes import CHANGES
+from restartpoint_reference.transitions.frame import NO_LANE, Inputs, NotThis
 from tests.reference.walk import Step
 from tests.reference.walks import SCENARIOS
 
@@ -36,14 +43,19 @@ def corrupted(draw: st.DrawFn) -> tuple[State, list[Write]]:
     """A sound state, and writes near a legal commit that may break anything that ``apply`` lets pass."""
     found = steps()
     step = draw(st.sampled_from(found))
-    state, writes = step.before, list(step.commit.writes)
-    for _ in range(draw(st.integers(0, 3))):
+    return step.before, _damaged(step.before, step.commit, draw, draw(st.integers(0, 3)))
+
+
+def _damaged(state: State, commit: Commit, draw: st.DrawFn, times: int) -> list[Write]:
+    """The writes of a legal commit after so many changes."""
+    writes = list(commit.writes)
+    for _ in range(times):
         if writes and _mostly(draw, 1):
             at = draw(st.integers(0, len(writes) - 1))
             writes[at : at + 1] = draw(st.sampled_from([[], [_altered(writes[at], draw)]]))
         else:
             writes.insert(draw(st.integers(0, len(writes))), _stray(state, draw))
-    return state, writes
+    return writes
 
 
 def _mostly(draw: st.DrawFn, times: int) -> bool:
@@ -133,3 +145,58 @@ def test_a_register_that_vanishes_or_is_set_to_nothing_is_found_by_both_checks_o
                 assert bool(whole) == bool(part), (step.commit.name, write, whole, part)
                 broken += bool(whole)
     assert broken > 0 or namespace in (Namespace.FACT_CUSTOM, Namespace.LANE_LAST_RESULT)
+
+
+# --- along walks
+
+
+@cache
+def moves() -> tuple[tuple[Transition, Inputs], ...]:
+    """Every transition with all the inputs that any walk gives it."""
+    found = {(step.commit.name, repr(step.inputs)): step.inputs for step in steps()}
+    return tuple((TRANSITIONS[name], inputs) for (name, _), inputs in found.items())
+
+
+def legal(state: State) -> list[Commit]:
+    """What may be committed now, with inputs that were chosen elsewhere."""
+    made: list[Commit] = []
+    for lane in state.keys(Namespace.LANE_STATE) or ["main"]:
+        view = View(state, lane)
+        try:
+            phase = view.phase
+        except NotThis:
+            continue
+        for transition, inputs in moves():
+            if phase in transition.phases or (not transition.takes_lane and phase not in NO_LANE):
+                commit = transition(state, lane if transition.takes_lane else None, inputs)
+                made.extend([commit] if isinstance(commit, Commit) else [])
+    return made
+
+
+def test_both_checks_agree_along_walks_of_legal_commits_with_a_corrupted_one_now_and_then() -> None:
+    """A walk goes on from each state that is still sound, whatever led to it; an id may have been used before."""
+    met: Counter[str] = Counter()
+
+    @settings(max_examples=60)
+    @given(st.data())
+    def walk(data: st.DataObject) -> None:
+        state, draw = State.empty(), cast("st.DrawFn", data.draw)
+        for _ in range(draw(st.integers(4, 24))):
+            commits = legal(state)
+            names = sorted({commit.name for commit in commits})
+            own = [name for name in names if not TRANSITIONS[name].public and TRANSITIONS[name].takes_lane]
+            name = draw(st.sampled_from(own if own and _mostly(draw, 2) else names))
+            commit = draw(st.sampled_from([commit for commit in commits if commit.name == name]))
+            writes = _damaged(state, commit, draw, 0 if _mostly(draw, 2) else 1)
+            applied = apply(state, writes, timestamp=5)
+            if not isinstance(applied, tuple):
+                continue
+            whole, part = breaches(*applied)
+            assert bool(whole) == bool(part), (whole, part, [write.to_json() for write in writes])
+            met["broken" if whole else name] += 1
+            if not whole:
+                state = applied[0]
+
+    walk()
+    assert met["broken"] > 20
+    assert len(met) > 30, met
