@@ -158,9 +158,21 @@ class Judge:
         """Judge a commit by its JSONL elements (§1.7).
 
         Raises:
-            JudgeViolation: no transition of the model makes this commit, or it was not that transition's turn.
+            JudgeViolation: no transition of the model makes this commit, it was not that transition's turn, or judging
+                it raised something else: a judge that fell silent would pass whatever comes after.
             InvariantViolated: the state after it breaks an invariant.
         """
+        try:
+            return self._judge(elements, seqs, timestamp, expectations)
+        except OracleFinding:
+            raise
+        except Exception as error:
+            reason = f"judging the commit raised {type(error).__name__}: {error}"
+            raise self._found(JudgeViolation(None, "3", (reason,), lane=None)) from error
+
+    def _judge(
+        self, elements: Sequence[Json], seqs: tuple[int, ...], timestamp: int, expectations: Sequence[Expectation]
+    ) -> Judged:
         try:
             observed = Observed.from_json([*elements], timestamp)
         except Refused as refused:

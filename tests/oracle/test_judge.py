@@ -25,6 +25,7 @@ from restartpoint.storage import MemoryStorage
 from restartpoint_oracle import (
     ContentDiffers,
     InvariantViolated,
+    Judged,
     JudgedRepository,
     JudgedStorage,
     JudgeViolation,
@@ -99,6 +100,20 @@ async def test_after_a_finding_nothing_more_is_judged() -> None:
     assert len(storage.judge.history) == judged
     assert len(storage.judge.violations) == 1
     await storage.close()
+
+
+async def test_whatever_judging_a_commit_raises_is_a_finding() -> None:
+    *before, last = plain_run().steps
+    storage = await open_judged(before, ManualClock())
+
+    def defective(_: Judged) -> None:
+        raise ValueError("a defect of the judge")
+
+    storage.judge.on_commit(defective)
+    with pytest.raises(JudgeViolation, match="raised ValueError: a defect of the judge"):
+        await storage.commit(transaction_of(last.commit.writes))
+    with pytest.raises(JudgeViolation, match="a defect of the judge"):
+        storage.judge.verify()
 
 
 async def test_a_refusal_of_the_storage_is_no_commit_and_passes_through() -> None:

@@ -32,7 +32,7 @@ from restartpoint_reference.transitions.settlement import (
 )
 from restartpoint_reference.transitions.terminal import inbox_is_empty, terminal
 from restartpoint_reference.vocabulary.entries import Namespace
-from restartpoint_reference.vocabulary.messages import Message, StopReason, error_message, stop_reason
+from restartpoint_reference.vocabulary.messages import Message, StopReason, error_message, role, stop_reason
 from restartpoint_reference.vocabulary.registers import Outcome, PendingMessage
 from restartpoint_reference.vocabulary.states import CancelRequested, Inbox
 
@@ -126,6 +126,8 @@ def _message(view: View, queued: str) -> Message:
 
 def response_is_aborted(_: View, inputs: Response) -> str | None:
     """A cancelled settlement commits a response that stopped by abort (§3.7)."""
+    if role(inputs.response) != "assistant":
+        return "the response is not an assistant message"
     aborted = stop_reason(inputs.response) is StopReason.ABORTED
     return None if aborted else "the committed response is not aborted"
 
