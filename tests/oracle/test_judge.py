@@ -111,7 +111,7 @@ async def test_whatever_judging_a_commit_raises_is_a_finding() -> None:
 
     storage.judge.on_commit(defective)
     with pytest.raises(JudgeViolation, match="raised ValueError: a defect of the judge"):
-        await storage.commit(transaction_of(last.commit.writes))
+        await storage.commit(transaction_of(last.elements))
     with pytest.raises(JudgeViolation, match="a defect of the judge"):
         storage.judge.verify()
 
