@@ -71,7 +71,7 @@ def model() -> Project:
             *(f"restartpoint_reference.transitions.{room.stem}" for room in rooms if room.stem not in NOT_MUTATED),
         ),
         tests=tuple(
-            str(path.relative_to(ROOT)) for path in sorted(tests.glob("test_*.py")) if path.name not in NOT_RUN
+            str(path.relative_to(ROOT)) for path in sorted(tests.rglob("test_*.py")) if path.name not in NOT_RUN
         ),
         libraries=("hypothesis", "hypothesis.stateful", "jsonschema", "msgspec", "orjson", "rich.table", "typer"),
         early=("tests.reference.walk", "tests.reference.walks"),
