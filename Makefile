@@ -71,6 +71,10 @@ bench: $(STAMP) ## Speed beside its bound, as JSON lines (BENCH_ARGS are passed 
 prove: $(STAMP) ## Properties of the model's functions, confirmed over all paths (PROVE_ARGS are passed on)
 	@$(BIN)/python -m ci.prove $(PROVE_ARGS)
 
+.PHONY: mutants
+mutants: $(STAMP) ## Which small faults of the model its tests would not notice (MUTANTS_ARGS are passed on)
+	@$(BIN)/python -m ci.mutants $(MUTANTS_ARGS)
+
 .PHONY: coverage-of-requirements
 coverage-of-requirements: $(STAMP) ## Which requirements have a passing test, by section
 	@mkdir -p build
