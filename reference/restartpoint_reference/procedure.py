@@ -4,11 +4,13 @@ The answer is names of transitions, in the order in which the procedure consider
 input, abort, configuration) and the session's own commits may come at any time and are not in it.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from restartpoint_reference.shapes import UNSET
 from restartpoint_reference.transitions.attempts import another_request_is_due
+from restartpoint_reference.transitions.failure import Queue, waiting
 from restartpoint_reference.transitions.frame import Nothing, NotThis, View
 from restartpoint_reference.transitions.tools import is_truncated, next_to_settle
 from restartpoint_reference.vocabulary.states import (
@@ -122,6 +124,29 @@ def next_steps(view: View, *, orphaned: bool = False, permit: bool = True) -> Na
             return ("finish_aborted_structural",) if cancelled else ("navigate",)
 
 
+def variants(view: View, lost: frozenset[str] = frozenset()) -> Mapping[str, Names]:
+    """Which commits of a next step may come, where one name makes several: what completes a batch and revives a run.
+
+    The last call settles as it would in mid-batch (§4.5, §4.6), calls are cleared in source order by each process
+    (§3.8), the failure drain takes the first list that has something (§3.12), and a poll of a process that is gone
+    has no live response. ``lost`` are the effects whose process is gone.
+    """
+    held = view.operation_state
+    if not isinstance(held, RunState):
+        return {}
+    orphaned, cancelled = pending_effect(view) in lost, isinstance(held.control, CancelRequested)
+    match held.phase:
+        case ToolsPhase(batch=batch):
+            kinds = _cancelled_kinds(batch, orphaned=orphaned) if cancelled else _kinds(view, batch, orphaned=orphaned)
+            return {**dict.fromkeys(COMPLETIONS, kinds), "intend_tool": _cleared_next(held, batch, lost)}
+        case FailureDrain():
+            return {"revive_from_failure": tuple(queue for queue in Queue if waiting(view, queue))[:1]}
+        case DeferredPhase(deferred=DeferredPending()) if cancelled:
+            return {"cancel_poll": ("synthetic",) if orphaned else ("live", "synthetic")}
+        case _:
+            return {}
+
+
 def pending_effect(view: View) -> str | None:
     """The identity of the effect that may be under way and settles next; None when nothing is pending.
 
@@ -170,7 +195,10 @@ def _running(run: RunState, view: View, *, orphaned: bool, permit: bool) -> Name
         case AssistantPhase(generation=generation):
             return _generation(run, generation, orphaned=orphaned)
         case ToolsPhase(batch=batch):
-            return (*_intents(run, view, batch), *_settlement(view, batch, orphaned=orphaned))
+            return (
+                *_intents(run, view, batch),
+                *(COMPLETIONS if _is_last(batch) else _kinds(view, batch, orphaned=orphaned)),
+            )
         case DeferredPhase(deferred=DeferredSuspended()):
             return ("intend_poll",) if permit else ()
         case DeferredPhase():
@@ -257,25 +285,35 @@ def _failure(inbox: Inbox) -> Names:
 
 def _intents(run: RunState, view: View, batch: ToolBatch) -> Names:
     """Whether a planned call may be cleared: never of a truncated response, one by one in sequential mode (§3.8)."""
-    if is_truncated(view):
-        return ()
+    return ("intend_tool",) if not is_truncated(view) and _candidates(run, batch) else ()
+
+
+def _candidates(run: RunState, batch: ToolBatch) -> tuple[PlannedCall, ...]:
     sequential = run.settings.tool_execution is ToolExecution.SEQUENTIAL
     open_calls: tuple[ToolCall, ...] = tuple(call for call in batch.calls if not isinstance(call, CompletedCall))
-    candidates = open_calls[:1] if sequential else open_calls
-    return ("intend_tool",) if any(isinstance(call, PlannedCall) for call in candidates) else ()
+    return tuple(call for call in (open_calls[:1] if sequential else open_calls) if isinstance(call, PlannedCall))
 
 
-def _settlement(view: View, batch: ToolBatch, *, orphaned: bool) -> Names:
+def _cleared_next(run: RunState, batch: ToolBatch, lost: frozenset[str]) -> Names:
+    """The places of the calls that may be cleared: none below one that the same process cleared before (§3.8)."""
+    own = [call for call in batch.calls if isinstance(call, PendingCall) and call.result_entry_id not in lost]
+    newest = max((call.source_index for call in own), default=-1)
+    return tuple(str(call.source_index) for call in _candidates(run, batch) if call.source_index > newest)
+
+
+def _is_last(batch: ToolBatch) -> bool:
+    return sum(not isinstance(call, CompletedCall) for call in batch.calls) == 1
+
+
+def _kinds(view: View, batch: ToolBatch, *, orphaned: bool) -> Names:
     """How the next result in source order may settle: a replay settles an orphaned call that is safe (T37)."""
-    last = sum(not isinstance(call, CompletedCall) for call in batch.calls) == 1
     match next_to_settle(batch):
         case PlannedCall():
-            kinds: Names = ("refuse_truncated_tool",) if is_truncated(view) else ("refuse_tool",)
+            return ("refuse_truncated_tool",) if is_truncated(view) else ("refuse_tool",)
         case PendingCall(replay=replay) if orphaned:
-            kinds = ("settle_tool", "interrupt_tool") if replay is Replay.SAFE else ("interrupt_tool",)
+            return ("settle_tool", "interrupt_tool") if replay is Replay.SAFE else ("interrupt_tool",)
         case _:
-            kinds = ("settle_tool",)
-    return COMPLETIONS if last else kinds
+            return ("settle_tool",)
 
 
 # --- cancellation
@@ -288,7 +326,7 @@ def _cancelled(run: RunState, *, orphaned: bool) -> Names:
         case AssistantPhase(generation=GenerationPending()):
             return ("cancel_assistant",) if orphaned else ("settle_cancelled", "cancel_assistant")
         case ToolsPhase(batch=batch):
-            return _cancelled_call(batch, orphaned=orphaned)
+            return ("complete_batch",) if _is_last(batch) else _cancelled_kinds(batch, orphaned=orphaned)
         case DeferredPhase(deferred=DeferredPending()):
             return ("cancel_poll",)
         case DeferredPhase():
@@ -299,10 +337,8 @@ def _cancelled(run: RunState, *, orphaned: bool) -> Names:
             return rest or ("finish_aborted_run",)
 
 
-def _cancelled_call(batch: ToolBatch, *, orphaned: bool) -> Names:
+def _cancelled_kinds(batch: ToolBatch, *, orphaned: bool) -> Names:
     """How the next result settles: a replay that this process had started keeps its own result (§4.6)."""
-    if sum(not isinstance(call, CompletedCall) for call in batch.calls) == 1:
-        return ("complete_batch",)
     match next_to_settle(batch):
         case PlannedCall():
             return ("cancel_planned_tool",)

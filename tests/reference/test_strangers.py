@@ -46,6 +46,7 @@ def test_writes_are_not_applied_while_a_cancelled_poll_is_pending() -> None:
     early = Commit(
         name="apply_cancelled_writes",
         lane="main",
+        inputs=Nothing(),
         writes=TRANSITIONS["apply_cancelled_writes"].build(View(state, "main"), Nothing()),
     )
     assert isinstance(explain(state, as_elements(early, state.next_seq, 1), 1), Unexplained)

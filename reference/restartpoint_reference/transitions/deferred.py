@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Final
 
 from restartpoint_reference.classify import handles_are_equal
-from restartpoint_reference.shapes import UNSET, Json, Unset
+from restartpoint_reference.shapes import UNSET, Json, Unset, same
 from restartpoint_reference.transitions.cancellation import cancellation_is_requested, response_is_aborted
 from restartpoint_reference.transitions.frame import (
     Inputs,
@@ -16,7 +16,12 @@ from restartpoint_reference.transitions.frame import (
     set_state,
     transition,
 )
-from restartpoint_reference.transitions.generation import Reservation, reserved_ids_are_new
+from restartpoint_reference.transitions.generation import (
+    Reservation,
+    SyntheticResponse,
+    reserved_ids_are_new,
+    unreceived,
+)
 from restartpoint_reference.transitions.settlement import (
     Response,
     SettleFailure,
@@ -39,7 +44,6 @@ from restartpoint_reference.vocabulary.messages import (
     role,
     source_calls,
     stop_reason,
-    zero_usage,
 )
 from restartpoint_reference.vocabulary.registers import ErrorCode, OperationError
 from restartpoint_reference.vocabulary.states import (
@@ -264,9 +268,14 @@ def aborted_response_says_why(_: View, inputs: Response) -> str | None:
     return None if error_message(inputs.response) else "an aborted response says why"
 
 
-def _who_answered(_: View, inputs: Response) -> str:
-    nothing = not inputs.response.get("content") and inputs.response.get("usage") == zero_usage()
-    return "synthetic" if nothing else "live"
+def _who_answered(view: View, inputs: Response) -> str:
+    """``synthetic`` for the prescribed message of the captured model and the source's API, ``live`` for any other."""
+    api, timestamp = view.message(polled(view).source_entry_id).get("api"), inputs.response.get("timestamp")
+    if not isinstance(api, str) or not isinstance(timestamp, int):
+        return "live"
+    said = SyntheticResponse(api=api, timestamp=timestamp, reason=error_message(inputs.response))
+    prescribed = unreceived(polled(view).configuration.model, said, StopReason.ABORTED)
+    return "synthetic" if same(inputs.response, prescribed) else "live"
 
 
 @transition(

@@ -57,7 +57,8 @@ class Revival(Inputs):
     count: int
 
 
-def _waiting(view: View, queue: Queue) -> tuple[str, ...]:
+def waiting(view: View, queue: Queue) -> tuple[str, ...]:
+    """The items of a list, oldest first."""
     inbox = view.run.inbox
     match queue:
         case Queue.WRITES:
@@ -71,7 +72,7 @@ def _waiting(view: View, queue: Queue) -> tuple[str, ...]:
 def _revival(view: View, seen: Seen) -> Revival:
     placed = seen.deleted(Namespace.PENDING_ENTRY)
     for queue in Queue:
-        if placed[:1] and placed[0] in _waiting(view, queue):
+        if placed[:1] and placed[0] in waiting(view, queue):
             return Revival(queue=queue, count=len(placed))
     raise NotThis("no item of the inbox is placed")
 
@@ -100,4 +101,4 @@ def revival_takes_its_share(view: View, inputs: Revival) -> str | None:
 )
 def revive_from_failure(view: View, inputs: Revival) -> Writes:
     """New context enters the tree and clears the failure: the run owes a turn."""
-    return consumed(view, _waiting(view, inputs.queue)[: inputs.count])
+    return consumed(view, waiting(view, inputs.queue)[: inputs.count])

@@ -281,6 +281,7 @@ class Commit:
 
     name: str
     lane: str | None
+    inputs: Inputs
     writes: Writes
     detail: str = ""
 
@@ -378,7 +379,8 @@ class Transition:
                 return refusal
             detail = self.detail(view, inputs)
             lane = view.lane if self.takes_lane else None
-            return Commit(name=self.name, lane=lane, writes=self.build(view, inputs), detail=detail)
+            writes = self.build(view, inputs)
+            return Commit(name=self.name, lane=lane, inputs=inputs, writes=writes, detail=detail)
         except NotThis as reason:
             return Refusal(name=self.name, guard="state_is_readable", reason=str(reason))
 

@@ -21,7 +21,7 @@ from restartpoint_reference.vocabulary.messages import (
     error_message,
     zero_usage,
 )
-from restartpoint_reference.vocabulary.registers import ErrorCode, OperationError
+from restartpoint_reference.vocabulary.registers import ErrorCode, ModelIdentity, OperationError
 from restartpoint_reference.vocabulary.states import (
     AssistantPhase,
     Checkpoint,
@@ -201,7 +201,11 @@ class SyntheticResponse(Inputs):
 
 def synthetic_response(view: View, inputs: SyntheticResponse, stop_reason: StopReason) -> Message:
     """The response that settles a request of unknown outcome: no content, no usage, the captured model (AMB-46)."""
-    model = view.pending.context.configuration.model
+    return unreceived(view.pending.context.configuration.model, inputs, stop_reason)
+
+
+def unreceived(model: ModelIdentity, inputs: SyntheticResponse, stop_reason: StopReason) -> Message:
+    """The message of this model that stands for a response which nobody received (AMB-46)."""
     return {
         "role": "assistant",
         "content": [],

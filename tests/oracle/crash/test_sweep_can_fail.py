@@ -77,13 +77,27 @@ async def test_a_storage_that_drops_a_queued_item_is_found() -> None:
 # --- harnesses
 
 
-async def test_a_harness_that_repeats_an_unsafe_call_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def repeat(batch: tools._Batch, call: CallEffectPending) -> tools._Started:
-        source = batch.source(call)
-        again = ClearedToolCall(tool_call=source, tool=batch.tools[source.name], args=source.arguments)
-        return await tools._dispatch(batch, again, replayed=True)
+async def _repeated(batch: tools._Batch, call: CallEffectPending) -> tools._Started:
+    source = batch.source(call)
+    again = ClearedToolCall(tool_call=source, tool=batch.tools[source.name], args=source.arguments)
+    return await tools._dispatch(batch, again, replayed=True)
 
-    monkeypatch.setattr(tools, "_take_over", repeat)
+
+async def test_a_harness_that_repeats_an_unsafe_call_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tools, "_take_over", _repeated)
+    report = await sweep(SCENARIOS["unsafe_tool"], MemoryPlace)
+    shows(report, "the process that started the effect is gone")
+
+
+async def test_a_harness_that_repeats_an_unsafe_call_and_says_that_it_did_not_is_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def hide(batch: tools._Batch, call: CallEffectPending) -> tools._Kept:
+        await (await _repeated(batch, call)).execution.wait()
+        interrupted = synthetic_outcome(batch.source(call), texts.INTERRUPTED_CALL)
+        return tools._Kept(outcome=interrupted, word="interrupted")
+
+    monkeypatch.setattr(tools, "_take_over", hide)
     report = await sweep(SCENARIOS["unsafe_tool"], MemoryPlace)
     shows(report, "the unsafe tool save started 2 times for call s1, expected 1")
 
