@@ -139,7 +139,9 @@ class _Wording(ast.NodeTransformer):
                     return ast.Compare(left=left, ops=[opposite()], comparators=others)
         return node
 
-    def visit_If(self, node: ast.If) -> ast.AST:
+    def visit_If(self, node: ast.If) -> ast.AST | None:
+        if "TYPE_CHECKING" in ast.dump(node.test):
+            return None
         self.generic_visit(node)
         node.test = _undoubled(node.test)
         return node
@@ -155,6 +157,12 @@ class _Wording(ast.NodeTransformer):
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         node.returns = None
+        return self.generic_visit(node)
+
+    def visit_Assign(self, node: ast.Assign) -> ast.AST | None:
+        match node.value:
+            case ast.Call(func=ast.Name(id="TypeVar")):
+                return None
         return self.generic_visit(node)
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:

@@ -148,6 +148,11 @@ def test_type_hints_have_no_mutants(tmp_path: Path) -> None:
     assert made(tmp_path, "x: int | None = None\n\ndef f(a: int | str) -> int | None:\n    return a\n") == []
 
 
+def test_what_only_a_type_checker_reads_has_no_mutants(tmp_path: Path) -> None:
+    text = "if TYPE_CHECKING:\n    x = 1\nT = TypeVar('T', contravariant=True)\n"
+    assert made(tmp_path, text) == []
+
+
 def test_two_wordings_of_one_fault_are_one_mutant(tmp_path: Path) -> None:
     text = "def f(a):\n    if a is None:\n        return a\n"
     assert made(tmp_path, text) == [("AddNot", "if not a is None:")]
@@ -163,7 +168,8 @@ def test_a_tuple_loses_each_item_and_keeps_its_comma(tmp_path: Path) -> None:
 
 
 def test_faults_are_made_where_the_operators_of_cosmic_ray_see_none(tmp_path: Path) -> None:
-    text = "def f(a):\n    match a:\n        case int() if a > g(a):\n            return [b for b in a if b > a]\n    return a in b\n"
+    guarded = "    match a:\n        case int() if a > g(a):\n            return [b for b in a if b > a]\n"
+    text = f"def f(a):\n{guarded}    return a in b\n"
     assert {name for name, _ in made(tmp_path, text)} >= {"NegateCaseGuard", "NegateFilter", "SwapMembership"}
 
 

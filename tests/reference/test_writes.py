@@ -1,6 +1,8 @@
 """The ordered writes of every row of the table, transcribed from the specification's tables and held to every walk."""
 
 import re
+from collections.abc import Mapping
+from functools import cache
 from itertools import groupby
 
 import pytest
@@ -97,19 +99,26 @@ def kind(write: Write) -> str:
     return f"-{json['namespace']}" if json["op"] == "delete" else str(json["namespace"])
 
 
-STEPS = tuple(step for scenario in SCENARIOS for step in scenario().steps)
+@cache
+def walked() -> Mapping[str, tuple[Step, ...]]:
+    """Every step of the walks, by the name of its transition."""
+    found: dict[str, list[Step]] = {name: [] for name in TRANSITIONS}
+    for scenario in SCENARIOS:
+        for step in scenario().steps:
+            found[step.commit.name].append(step)
+    return {name: tuple(steps) for name, steps in found.items()}
 
 
 @pytest.mark.parametrize("name", TRANSITIONS)
 def test_a_transition_makes_the_writes_of_its_row_in_their_order(name: str) -> None:
-    for step in (one for one in STEPS if one.commit.name == name):
+    for step in walked()[name]:
         kinds = " ".join(found for found, _ in groupby(map(kind, step.commit.writes)))
         assert re.fullmatch(WRITES.get(name, ALONE), kinds), kinds
 
 
 @pytest.mark.parametrize("name", TRANSITIONS)
 def test_the_leaf_moves_last_onto_the_newest_entry(name: str) -> None:
-    for step in (one for one in STEPS if one.commit.name == name and one.commit.lane is not None):
+    for step in (one for one in walked()[name] if one.commit.lane is not None):
         inserted = [write.entry.id for write in step.commit.writes if isinstance(write, InsertEntry)]
         if inserted:
             assert _set(step, Namespace.LANE_LEAF)[-1] == inserted[-1]

@@ -145,8 +145,8 @@ def create_lane(view: View, inputs: CreateLane) -> Writes:
 
 
 def lane_has_no_register(view: View, _: Inputs) -> str | None:
-    """All three registers of the lane are absent, which the commit also expects (decisions A3, A4)."""
-    spaces = (Namespace.LANE_LEAF, Namespace.LANE_CONFIG, Namespace.LANE_STATE)
+    """Like its state, the lane's other two registers are absent, which the commit also expects (decisions A3, A4)."""
+    spaces = (Namespace.LANE_LEAF, Namespace.LANE_CONFIG)
     held = [space.value for space in spaces if view.state.register(space, view.lane) is not None]
     return f"{', '.join(held)} of {view.lane} exist" if held else None
 

@@ -35,10 +35,9 @@ _ROOMS: Final = (
 )  # fmt: skip
 
 
-def _place(found: Transition) -> tuple[bool, int, str]:
-    """The place in the table: the operation's rows by number, then the session's."""
-    digits = found.id[1:].rstrip("b")
-    return (found.id.startswith("S"), int(digits), found.id)
+def _place(found: Transition) -> tuple[bool, str]:
+    """The place in the table: the operation's rows by number, then the session's; every number has two digits."""
+    return (found.id.startswith("S"), found.id)
 
 
 ALL: Final[tuple[Transition, ...]] = tuple(
