@@ -15,6 +15,7 @@ from typing import Final, Self
 from restartpoint_reference.explain import Explained
 from restartpoint_reference.persistent import PersistentMap
 from restartpoint_reference.procedure import Names, next_steps, pending_effect, pending_effects, variants
+from restartpoint_reference.shapes import Json
 from restartpoint_reference.store import State
 from restartpoint_reference.transitions import ALIKE, TRANSITIONS
 from restartpoint_reference.transitions.failure import Queue, Revival
@@ -120,6 +121,23 @@ class Progress:
         """The steps that the newest state asks for on a lane, in the order of the procedure; empty when it is idle."""
         found = self.lanes.get(lane)
         return () if found is None else tuple(found.now)
+
+    def chosen(self, lane: str) -> frozenset[str]:
+        """The steps that were due on a lane at any state since the operation's previous step (decision AMB-87)."""
+        found = self.lanes.get(lane)
+        return frozenset() if found is None else frozenset(name for name, _ in found.chosen)
+
+    def lost(self, lane: str) -> frozenset[str]:
+        """The effects on a lane that may be under way and whose process is known to be gone."""
+        found = self.lanes.get(lane)
+        return frozenset() if found is None else found.lost & pending_effects(found.view)
+
+    def mark(self, lane: str) -> Json:
+        """What tells two progresses of one lane apart at the same state."""
+        found = self.lanes.get(lane)
+        if found is None:
+            return None
+        return [[[*step] for step in sorted(found.chosen)], [*found.writes], [*sorted(self.lost(lane))]]
 
     def after(self, commit: Explained | Commit, state: State, *, declared: bool = False) -> "Self | Misstep":
         """The progress after this commit, which led to ``state``; a misstep when it was not its turn.

@@ -8,12 +8,15 @@ import pytest
 
 from restartpoint_reference import TRANSITIONS, Json, State, Unexplained, apply, explain, invariants
 from restartpoint_reference.explore import SLICES, Report, Slice, search
+from restartpoint_reference.explore.choices import CHOICES
 from restartpoint_reference.explore.sameness import fingerprint
+from restartpoint_reference.explore.search import Node, opened, steps
 from restartpoint_reference.vocabulary.entries import Observed
 from tests.reference.walk import Walk
 from tests.reference.walks import runs
 
 SEARCH = import_module("restartpoint_reference.explore.search")
+TABLE = import_module("restartpoint_reference.explore.choices.table")
 NARROW: dict[str, dict[str, int]] = {
     "run-with-tools": {"turns": 1},
     "sequential-tools": {"turns": 1, "items": 0, "crash": 0},
@@ -23,8 +26,8 @@ NARROW: dict[str, dict[str, int]] = {
     "deferred": {"polls": 1},
     "structural": {"turns": 1, "items": 1},
     "navigation": {"operations": 1},
-    "two-lanes": {"turns": 1, "aborts": 0},
-    "session": {"creations": 1, "items": 1},
+    "two-lanes": {"turns": 1, "items": 0},
+    "session": {"creations": 1, "facts": 1},
 }
 """Limits that keep the whole of this module to some seconds; `restartpoint explore` has the wider ones."""
 
@@ -89,6 +92,33 @@ def test_a_broken_invariant_ends_the_search(monkeypatch: pytest.MonkeyPatch) -> 
     assert report.counterexample is not None
     assert "breaks seeded" in report.counterexample.problem
     assert len(report.counterexample.path) == 4
+
+
+def test_a_state_after_which_nothing_can_follow_ends_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    forgetful = {name: choice for name, choice in CHOICES.items() if name != "intend_poll"}
+    monkeypatch.setattr(TABLE, "CHOICES", {**forgetful, "intend_poll": lambda _: ()})
+    part = narrow("deferred")
+    report = last(search(replace(part, public=("accept_run",))))
+    assert report.counterexample is not None
+    assert report.counterexample.problem.startswith("no step can follow on lane main at deferred.suspended, where int")
+    assert report.counterexample.path[-2:] == ("settle_deferred", "nothing")
+
+
+def test_a_step_that_was_due_before_input_arrived_is_taken_too() -> None:
+    (inbox,) = (part for part in SLICES if part.name == "inbox")
+    start = ("accept_run", "enqueue_steer", "start_generation", "intend_assistant", "settle_stop")
+    (late,) = _reached(inbox, *start, "defer_write")[:1]
+    names = {name for name, _ in steps(inbox, late)}
+    assert {"consume_steer", "apply_writes"} & names == {"consume_steer", "apply_writes"}
+    assert "finish_run" not in names  # the end re-reads the inbox
+
+
+def _reached(part: Slice, *path: str) -> list[Node]:
+    nodes = [opened(part)]
+    for name in path:
+        after = (step for node in nodes for step in steps(part, node))
+        nodes = [found for taken, found in after if taken == name and isinstance(found, Node)]
+    return nodes
 
 
 # --- sameness

@@ -56,7 +56,7 @@ def _rest(state: State, branched: set[str], numbers: dict[str, str]) -> Json:
             made.extend(_register(state, namespace, key) for key in _numbered(state.namespaces[namespace], numbers))
     made.extend(_entry(state, key) for key in _numbered(state.entries.keys() - branched, numbers))
     rows = sorted(state.usage.values(), key=lambda row: (str(row.entry_id), row.seq))
-    made.extend([row.id, str(row.entry_id), row.usage] for row in rows)
+    made.extend(row.to_json() | {"seq": 0} for row in rows)
     return made
 
 

@@ -8,9 +8,10 @@ from typing import Final
 from restartpoint_reference import invariants
 from restartpoint_reference.explain import Explained, explain
 from restartpoint_reference.explore.sameness import fingerprint
-from restartpoint_reference.explore.world import COSTS, Move, Slice, effects, lanes_of, moves
+from restartpoint_reference.explore.world import COSTS, Move, Slice, called, is_left, lanes_of, moves
+from restartpoint_reference.progress import FINALIZATION, Misstep, Progress
 from restartpoint_reference.store import State, Violation, apply
-from restartpoint_reference.transitions.frame import Commit
+from restartpoint_reference.transitions.frame import OPEN, Commit, View
 from restartpoint_reference.transitions.table import ALIKE
 from restartpoint_reference.vocabulary.entries import Observed
 
@@ -20,16 +21,17 @@ CRASH: Final = "crash"
 
 @dataclass(frozen=True, kw_only=True)
 class Node:
-    """A reached state, what was spent on the way, and the reserved ids whose effects died with a process."""
+    """A reached state, what was spent on the way, and whose turn it is: what was chosen, and which effects are lost."""
 
     state: State
+    progress: Progress
     spent: Mapping[str, int] = field(default_factory=dict)
-    orphans: frozenset[str] = frozenset()
 
     @property
     def fingerprint(self) -> bytes:
         """Equal only for nodes from which the same follows."""
-        return fingerprint(self.state, dict(sorted(self.spent.items())), [*sorted(self.orphans)])
+        marks = [self.progress.mark(lane) for lane in sorted(self.progress.lanes)]
+        return fingerprint(self.state, dict(sorted(self.spent.items())), marks)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,7 +76,8 @@ class _Search:
         self.taken: Counter[str] = Counter()
         self.counterexample: Counterexample | None = None
         self.depth = 0
-        start = self._opened()
+        start = opened(slice)
+        self.taken.update(move.transition.name for move in slice.opening)
         self.came: dict[bytes, tuple[bytes, str] | None] = {start.fingerprint: None}
         self.level = [(start.fingerprint, start)]
 
@@ -99,17 +102,6 @@ class _Search:
                     reached.append((mark, found))
         self.level, self.depth = reached, self.depth + 1
 
-    def _opened(self) -> Node:
-        node = Node(state=State.empty())
-        for move in self.slice.opening:
-            commit = move.transition(node.state, move.lane, move.inputs)
-            assert isinstance(commit, Commit), commit
-            found = committed(self.slice, node, move, commit)
-            assert isinstance(found, Node), found
-            self.taken[commit.name] += 1
-            node = replace(found, spent={})
-        return node
-
     def _path(self, key: bytes) -> tuple[str, ...]:
         names: list[str] = []
         while (came := self.came[key]) is not None:
@@ -118,25 +110,68 @@ class _Search:
         return tuple(reversed(names))
 
 
+def opened(slice: Slice) -> Node:
+    """Where the search of a slice begins; its opening holds to the same rules."""
+    node = Node(state=State.empty(), progress=Progress.of(State.empty()))
+    for move in slice.opening:
+        commit = move.transition(node.state, move.lane, move.inputs)
+        assert isinstance(commit, Commit), commit
+        found = committed(node, move, commit)
+        assert isinstance(found, Node), found
+        node = replace(found, spent={})
+    return node
+
+
 def steps(slice: Slice, node: Node) -> Iterator[tuple[str, Node | str]]:
     """Everything that can happen next: its name, and the node that it leads to or a sentence that says what broke."""
     for view in lanes_of(slice, node.state):
-        for move in moves(slice, view, node.spent, node.orphans):
+        yield from _calls(slice, node, view)
+        yield from _procedure(slice, node, view)
+    crashes = node.spent.get(CRASH, 0)
+    if crashes < slice.bounds.get(CRASH, 0):
+        progress = node.progress.attached(node.state)
+        if any(progress.mark(lane) != node.progress.mark(lane) for lane in slice.lanes):
+            yield CRASH, replace(node, progress=progress, spent={**node.spent, CRASH: crashes + 1})
+
+
+def _calls(slice: Slice, node: Node, view: View) -> Iterator[tuple[str, Node | str]]:
+    for name in called(slice, view):
+        if is_left(slice, name, node.spent):
+            for move in moves(slice, view, name, frozenset()):
+                commit = move.transition.commit(view, move.inputs)
+                if isinstance(commit, Commit):
+                    found = committed(node, move, commit)
+                    yield name, str(found) if isinstance(found, Misstep) else found
+
+
+def _procedure(slice: Slice, node: Node, view: View) -> Iterator[tuple[str, Node | str]]:
+    """Every step that was due since the operation's previous one; one must be possible, unless bounds forbid it."""
+    chosen = sorted(node.progress.chosen(view.lane))
+    is_stuck = view.phase in OPEN
+    for name in chosen:
+        if not is_left(slice, name, node.spent):
+            is_stuck = False
+            continue
+        for move in moves(slice, view, name, node.progress.lost(view.lane)):
             commit = move.transition.commit(view, move.inputs)
             if isinstance(commit, Commit):
-                yield commit.name, committed(slice, node, move, commit)
-    crashes = node.spent.get(CRASH, 0)
-    pending = effects(slice, node.state)
-    if crashes < slice.bounds.get(CRASH, 0) and not pending <= node.orphans:
-        yield CRASH, replace(node, spent={**node.spent, CRASH: crashes + 1}, orphans=node.orphans | pending)
+                found = committed(node, move, commit)
+                if not isinstance(found, Misstep):
+                    is_stuck = False
+                    yield name, found
+    if is_stuck:
+        yield "nothing", f"no step can follow on lane {view.lane} at {view.phase}, where {', '.join(chosen)} is due"
 
 
-def committed(slice: Slice, node: Node, move: Move, commit: Commit) -> Node | str:
-    """The node after a commit, or what the commit breaks."""
+def committed(node: Node, move: Move, commit: Commit) -> Node | str | Misstep:
+    """The node after a commit, or what the commit breaks; a misstep when it is not its turn."""
     applied = apply(node.state, commit.writes, timestamp=0)
     if isinstance(applied, Violation):
         return f"{commit.name} breaks {applied}"
     state, delta = applied
+    progress = node.progress.after(commit, state, declared=commit.name == FINALIZATION)
+    if isinstance(progress, Misstep):
+        return progress
     explained = explain(node.state, Observed(writes=commit.writes, seqs=delta.seqs, timestamp=0))
     if not isinstance(explained, Explained):
         return f"{commit.name} is not explained: {explained}"
@@ -148,5 +183,4 @@ def committed(slice: Slice, node: Node, move: Move, commit: Commit) -> Node | st
         return f"{commit.name} breaks {broken[0]}"
     resource = COSTS.get(commit.name)
     spent = node.spent if resource is None else {**node.spent, resource: node.spent.get(resource, 0) + 1}
-    orphans = node.orphans & effects(slice, state) if node.orphans else node.orphans
-    return Node(state=state, spent=spent, orphans=orphans)
+    return Node(state=state, progress=progress, spent=spent)

@@ -3,9 +3,9 @@
 from dataclasses import replace
 from typing import Final
 
-from restartpoint_reference.explore.choices.alphabet import SETTINGS, Alphabet, Result, response
+from restartpoint_reference.explore.choices.alphabet import COMPACTION, SETTINGS, Alphabet, Result, response
 from restartpoint_reference.explore.world import Slice
-from restartpoint_reference.vocabulary.states import Replay, ToolExecution
+from restartpoint_reference.vocabulary.states import QueueMode, Replay, ToolExecution
 
 STOP: Final = response("stop")
 RETRYABLE: Final = response("error", error="overloaded")
@@ -18,14 +18,14 @@ NO_HANDLE: Final = response("error", error="no handle")
 RUN_WITH_TOOLS: Final = Slice(
     name="run-with-tools",
     summary="Responses that ask for tools, results that end the run or not, and a crash at any place.",
-    public=("accept_run",),
+    public=("accept_run", "configure_lane"),
     alphabet=Alphabet(
         responses=(STOP,),
         results=(Result(), Result(terminate=True), Result(usage=True)),
         replays=(Replay.NEVER, Replay.SAFE),
     ),
     asks=("toolUse", "length"),
-    bounds={"operations": 1, "turns": 2, "calls": 2, "items": 1, "crash": 1},
+    bounds={"operations": 1, "turns": 2, "calls": 2, "items": 1, "settings": 0, "crash": 1},
     full={"turns": 3},
 )
 SEQUENTIAL_TOOLS: Final = replace(
@@ -38,7 +38,7 @@ SEQUENTIAL_TOOLS: Final = replace(
         settings=replace(SETTINGS, tool_execution=ToolExecution.SEQUENTIAL),
     ),
     asks=("toolUse",),
-    full={"calls": 3, "crash": 2},
+    full={"calls": 3, "settings": 1},
 )
 INBOX: Final = Slice(
     name="inbox",
@@ -47,7 +47,11 @@ INBOX: Final = Slice(
         "accept_run", "enqueue_steer", "enqueue_follow_up", "enqueue_next_run", "defer_write", "write_idle",
         "cancel_queued", "cancel_next_run",
     ),
-    alphabet=Alphabet(responses=(STOP, FINAL_ERROR), custom_writes=(True, False)),
+    alphabet=Alphabet(
+        responses=(STOP, FINAL_ERROR),
+        custom_writes=(True, False),
+        settings=replace(SETTINGS, steering_mode=QueueMode.ONE_AT_A_TIME, follow_up_mode=QueueMode.ALL),
+    ),
     bounds={"operations": 1, "turns": 1, "items": 2, "withdrawals": 1},
     full={"operations": 2, "turns": 2, "items": 3},
 )  # fmt: skip
@@ -58,7 +62,7 @@ ABORT: Final = Slice(
     alphabet=Alphabet(responses=(STOP,), replays=(Replay.NEVER, Replay.SAFE)),
     asks=("toolUse",),
     bounds={"operations": 1, "turns": 1, "calls": 2, "items": 1, "aborts": 1, "crash": 1},
-    full={"turns": 2, "items": 2},
+    full={"turns": 2, "aborts": 2},
 )
 RETRY: Final = Slice(
     name="retry-and-failure",
@@ -80,7 +84,9 @@ DEFERRED_ANSWERS: Final = Slice(
 STRUCTURAL: Final = Slice(
     name="structural",
     summary="Compactions by hand, at the threshold and after an overflow: declined, by a hook, generated, retried.",
-    public=("accept_run", "accept_compaction", "write_idle", "abort_structural", "abort_run"),
+    public=(
+        "accept_run", "accept_compaction", "write_idle", "abort_structural", "abort_run", "finalize_externally",
+    ),
     alphabet=Alphabet(responses=(STOP, OVERFLOW, CUT_SHORT), custom_writes=(False,)),
     bounds={
         "operations": 1, "turns": 2, "attempts": 2, "items": 1, "checks": 1, "compactions": 1, "requests": 2,
@@ -91,7 +97,13 @@ STRUCTURAL: Final = Slice(
 NAVIGATION: Final = Slice(
     name="navigation",
     summary="Navigations with and without a summary and a label, to every entry and to the root.",
-    public=("write_idle", "accept_navigation", "accept_summarized_navigation", "abort_structural"),
+    public=(
+        "write_idle",
+        "accept_navigation",
+        "accept_summarized_navigation",
+        "abort_structural",
+        "finalize_externally",
+    ),
     alphabet=Alphabet(custom_writes=(False,)),
     bounds={"operations": 2, "attempts": 2, "items": 2, "requests": 2, "aborts": 1, "crash": 1},
     full={"items": 4, "requests": 3},
@@ -100,10 +112,10 @@ TWO_LANES: Final = Slice(
     name="two-lanes",
     summary="Two lanes of one session at work at once, and a crash that takes both.",
     public=("accept_run", "enqueue_next_run", "abort_run"),
-    alphabet=Alphabet(responses=(STOP,)),
+    alphabet=Alphabet(responses=(STOP,), settings=replace(SETTINGS, compaction=replace(COMPACTION, enabled=False))),
     asks=("toolUse",),
-    bounds={"lanes": 2, "operations": 2, "turns": 2, "aborts": 1, "crash": 1},
-    full={"turns": 3, "items": 1},
+    bounds={"lanes": 2, "operations": 2, "turns": 2, "items": 1, "aborts": 0, "crash": 1},
+    full={"aborts": 1},
 )
 SESSION: Final = Slice(
     name="session",

@@ -8,9 +8,9 @@ from typing import Final
 
 from restartpoint_reference.explore.choices import Alphabet, Moment, choices
 from restartpoint_reference.explore.choices.alphabet import CONFIGURATION, response
-from restartpoint_reference.procedure import next_steps, pending_effect, pending_effects
+from restartpoint_reference.procedure import pending_effect
 from restartpoint_reference.store import State
-from restartpoint_reference.transitions.frame import OPEN, Inputs, Nothing, Transition, View
+from restartpoint_reference.transitions.frame import Inputs, Nothing, Transition, View
 from restartpoint_reference.transitions.session import Configuration, CreateLane
 from restartpoint_reference.transitions.table import TRANSITIONS
 
@@ -102,18 +102,18 @@ def lanes_of(slice: Slice, state: State) -> tuple[View, ...]:
     return tuple(View(state, lane) for lane in slice.lanes)
 
 
-def moves(slice: Slice, view: View, spent: Mapping[str, int], orphans: frozenset[str]) -> Iterator[Move]:
-    """Every transition of this lane that the slice admits now, with each of the inputs that the world may choose."""
-    at = Moment(view=view, alphabet=slice.words, orphaned=pending_effect(view) in orphans)
-    called = (name for name in slice.public if view.phase in TRANSITIONS[name].phases)
-    for name in (*next_steps(view, orphaned=at.orphaned), *called):
-        resource = COSTS.get(name)
-        if resource is None or spent.get(resource, 0) < slice.bounds.get(resource, 0):
-            for inputs in choices(name, at):
-                yield _move(name, view.lane, inputs)
+def called(slice: Slice, view: View) -> tuple[str, ...]:
+    """The public calls that the world may make on a lane in its phase."""
+    return tuple(name for name in slice.public if view.phase in TRANSITIONS[name].phases)
 
 
-def effects(slice: Slice, state: State) -> frozenset[str]:
-    """What may be under way on any lane, by its identity."""
-    busy = (view for view in lanes_of(slice, state) if view.phase in OPEN)
-    return frozenset(effect for view in busy for effect in pending_effects(view))
+def is_left(slice: Slice, name: str, spent: Mapping[str, int]) -> bool:
+    """Whether the bounds admit one more transition of this name."""
+    resource = COSTS.get(name)
+    return resource is None or spent.get(resource, 0) < slice.bounds.get(resource, 0)
+
+
+def moves(slice: Slice, view: View, name: str, lost: frozenset[str]) -> Iterator[Move]:
+    """The transition of this name on a lane, with each of the inputs that the world may choose."""
+    at = Moment(view=view, alphabet=slice.words, orphaned=pending_effect(view) in lost)
+    return (_move(name, view.lane, inputs) for inputs in choices(name, at))

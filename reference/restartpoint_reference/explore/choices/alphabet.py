@@ -10,6 +10,7 @@ from restartpoint_reference.vocabulary.states import QueueMode, Replay, RetryPol
 
 MODEL: Final = ModelIdentity(provider="acme", model_id="m-1")
 CONFIGURATION: Final = LaneConfiguration(model=MODEL, thinking_level="off", active_tool_names=("look",))
+OTHER_CONFIGURATION: Final = LaneConfiguration(model=MODEL, thinking_level="high", active_tool_names=())
 COMPACTION: Final = CompactionSettings(enabled=True, reserve_tokens=10, keep_recent_tokens=10)
 SETTINGS: Final = RunSettings(
     compaction=COMPACTION,

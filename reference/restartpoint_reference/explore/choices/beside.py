@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
-from restartpoint_reference.explore.choices.alphabet import CONFIGURATION, usage, user
+from restartpoint_reference.explore.choices.alphabet import CONFIGURATION, OTHER_CONFIGURATION, usage, user
 from restartpoint_reference.explore.choices.moment import Choice, Moment
-from restartpoint_reference.shapes import JsonObject
+from restartpoint_reference.shapes import UNSET, JsonObject
 from restartpoint_reference.transitions.cancellation import Abort
 from restartpoint_reference.transitions.checkpoint import Drain
 from restartpoint_reference.transitions.copies import CopiedLane, ForkInto, ImportV3
@@ -16,7 +16,7 @@ from restartpoint_reference.transitions.frame import Inputs
 from restartpoint_reference.transitions.queues import DeferredWrite, IdleWrite, QueuedId, QueuedMessage
 from restartpoint_reference.transitions.session import Configuration, CreateLane
 from restartpoint_reference.vocabulary.entries import Namespace
-from restartpoint_reference.vocabulary.registers import Outcome
+from restartpoint_reference.vocabulary.registers import ErrorCode, OperationError, Outcome, RunCompletion
 from restartpoint_reference.vocabulary.states import RunState
 
 
@@ -40,16 +40,17 @@ def _idle_write(at: Moment) -> Iterator[Inputs]:
             yield IdleWrite(id=at.mint(), message=user("note"))
 
 
-def _all_writes(at: Moment) -> Iterator[Inputs]:
-    yield Drain(count=len(at.view.run.inbox.writes))
+def _writes(at: Moment) -> Iterable[Inputs]:
+    """A later write may wait for the next drain, one that waited before may not (decision AMB-21)."""
+    return (Drain(count=count) for count in range(1, len(at.view.run.inbox.writes) + 1))
 
 
 def _revival(at: Moment) -> Iterator[Inputs]:
-    """The first queue that holds something, with what one drain of it may take."""
+    """Each list of the inbox, with what one drain of it may take."""
     inbox = at.view.run.inbox
-    held = {Queue.WRITES: inbox.writes, Queue.STEER: inbox.steer, Queue.FOLLOW_UP: inbox.follow_up}
-    queue = next(queue for queue, ids in held.items() if ids)
-    return (Revival(queue=queue, count=count) for count in range(1, len(held[queue]) + 1))
+    for queue, ids in ((Queue.WRITES, inbox.writes), (Queue.STEER, inbox.steer), (Queue.FOLLOW_UP, inbox.follow_up)):
+        for count in range(1, len(ids) + 1):
+            yield Revival(queue=queue, count=count)
 
 
 def _withdrawn(at: Moment) -> Iterable[Inputs]:
@@ -67,24 +68,42 @@ def _abort(_: Moment) -> Iterator[Inputs]:
     yield Abort(requested_at=0)
 
 
-def _finalize(_: Moment) -> Iterator[Inputs]:
+def _finalize(at: Moment) -> Iterator[Inputs]:
+    """The outcome that an operation might have had, or another."""
+    completion = RunCompletion.ASSISTANT if isinstance(at.view.operation_state, RunState) else UNSET
     yield Finalize(outcome=Outcome.ABORTED)
+    yield Finalize(outcome=Outcome.COMPLETED, run_completion=completion)
+    yield Finalize(
+        outcome=Outcome.FAILED, error=OperationError(code=ErrorCode.PROVIDER_ERROR, message="given up")
+    )  # fmt: skip
 
 
 def _configuration(_: Moment) -> Iterator[Inputs]:
     yield Configuration(configuration=CONFIGURATION)
 
 
-def _fact(_: Moment) -> Iterator[Inputs]:
+def _other_configuration(_: Moment) -> Iterator[Inputs]:
+    yield Configuration(configuration=OTHER_CONFIGURATION)
+
+
+def _fact(at: Moment) -> Iterator[Inputs]:
     yield SetFact(namespace=Namespace.FACT_NAME, key="", value="a name")
+    yield SetFact(namespace=Namespace.FACT_CUSTOM, key="a fact", value=None)
+    for key in at.view.state.entries:
+        yield SetFact(namespace=Namespace.FACT_LABEL, key=key, value="here")
 
 
-def _fact_address(_: Moment) -> Iterator[Inputs]:
+def _fact_address(at: Moment) -> Iterator[Inputs]:
     yield FactAddress(namespace=Namespace.FACT_NAME, key="")
+    yield FactAddress(namespace=Namespace.FACT_CUSTOM, key="a fact")
+    for key in at.view.state.entries:
+        yield FactAddress(namespace=Namespace.FACT_LABEL, key=key)
 
 
 def _usage(at: Moment) -> Iterator[Inputs]:
     yield RecordUsage(id=at.mint(), usage=usage(1))
+    for key in at.view.state.entries:
+        yield RecordUsage(id=at.mint(), usage=usage(1), entry_id=key, details="corrected")
 
 
 def _create_lane(at: Moment) -> Iterator[Inputs]:
@@ -115,9 +134,9 @@ def _session_id(_: Moment) -> Iterator[Inputs]:
 BESIDE: Final[Mapping[str, Choice]] = {
     "enqueue_steer": _message, "enqueue_follow_up": _message, "enqueue_next_run": _message,
     "defer_write": _deferred_write, "write_idle": _idle_write, "cancel_queued": _withdrawn,
-    "cancel_next_run": _withdrawn_next_run, "apply_writes": _all_writes, "apply_projecting_writes": _all_writes,
-    "apply_writes_in_failure": _all_writes, "revive_from_failure": _revival, "abort_run": _abort,
-    "abort_structural": _abort, "finalize_externally": _finalize, "configure_lane": _configuration,
+    "cancel_next_run": _withdrawn_next_run, "apply_writes": _writes, "apply_projecting_writes": _writes,
+    "apply_writes_in_failure": _writes, "revive_from_failure": _revival, "abort_run": _abort,
+    "abort_structural": _abort, "finalize_externally": _finalize, "configure_lane": _other_configuration,
     "set_fact": _fact, "delete_fact": _fact_address, "record_usage": _usage, "ensure_id": _session_id,
     "seed_main": _configuration, "ensure_strand": _configuration, "create_lane": _create_lane, "fork_into": _fork,
     "import_v3": _import,

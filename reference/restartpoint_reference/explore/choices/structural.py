@@ -18,10 +18,15 @@ NO_FILES: Final = FileOperations(read=(), written=(), edited=())
 
 
 def _cuts(at: Moment) -> Iterator[CompactionCut]:
-    """All of the context, and all of it as a split turn: the first needs one request, the second two (§3.2)."""
+    """The newest message is retained, or it is a split turn's; of one message, all is summarised (§3.2).
+
+    A split turn takes two requests.
+    """
     count = len(compaction_places(at.view.state, at.view.leaf))
-    for prefix in (0, 1) if count > 1 else (0,):
-        yield CompactionCut(summarized=count - prefix, prefix=prefix, tokens_before=count, file_ops=NO_FILES)
+    older = max(count - 1, 1)
+    yield CompactionCut(summarized=older, prefix=0, tokens_before=count, file_ops=NO_FILES)
+    if count > 1:
+        yield CompactionCut(summarized=older, prefix=1, tokens_before=count, file_ops=NO_FILES)
 
 
 def _accept_compaction(at: Moment) -> Iterator[Inputs]:
