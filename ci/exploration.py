@@ -78,7 +78,7 @@ def main() -> None:
         tables += [f"| {part.name} | {part.summary} | {limits(part)} | {counts(found[part.name])} |" for part in parts]
         states, commits = (sum(getattr(report, name) for report in found.values()) for name in ("states", "commits"))
         tables += [f"| all | | | {states:,} | {commits:,} |", ""]
-    PAGE.write_text("\n".join((HEAD, *tables)) + FOOT, encoding="utf-8")
+    PAGE.write_text("\n".join((HEAD, *tables, FOOT)), encoding="utf-8")
 
 
 if __name__ == "__main__":
