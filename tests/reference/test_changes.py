@@ -15,7 +15,7 @@ from restartpoint_reference import (
     apply,
     invariants,
 )
-from restartpoint_reference.changes import CHANGES
+from restartpoint_reference.invariants import CHANGES
 from restartpoint_reference.transitions.frame import insert_message
 from tests.reference.test_invariants import _edited
 from tests.reference.walk import Walk, assistant, uid

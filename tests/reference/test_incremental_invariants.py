@@ -25,7 +25,7 @@ from restartpoint_reference import (
     apply,
     invariants,
 )
-from restartpoint_reference.changes import CHANGES
+from restartpoint_reference.invariants import CHANGES
 from restartpoint_reference.transitions.frame import NO_LANE, Inputs, NotThis
 from tests.reference.walk import Step
 from tests.reference.walks import SCENARIOS

@@ -21,7 +21,7 @@ from restartpoint_reference import (
     apply,
     invariants,
 )
-from restartpoint_reference.changes import CHANGES
+from restartpoint_reference.invariants import CHANGES
 from restartpoint_reference.transitions.session import CreateLane
 from restartpoint_reference.transitions.tools import ToolResult
 from tests.reference.walk import Walk, assistant, result, uid, usage
