@@ -53,8 +53,8 @@ class Scope:
 
     @property
     def reserving(self) -> tuple[View, ...]:
-        """The open operations whose reserved ids a row may take: any of them, since no register lists who reserves."""
-        if self.before is None or not (self.entries or self.usage):
+        """The open operations whose reserved ids a row or queued item may take: no register lists who reserves."""
+        if self.before is None or not (self.entries or self.usage or self.touched_pending):
             return self.operations
         everywhere = {_lane_of(self.state, operation) for operation in self.state.namespaces[Namespace.OP_META]}
         elsewhere = _lanes(self.state, sorted(everywhere.difference(self.lane_names)))

@@ -11,6 +11,7 @@ from restartpoint_reference import TRANSITIONS as T
 from restartpoint_reference import (
     UNSET,
     Commit,
+    DeleteRegister,
     InsertUsage,
     Json,
     JsonObject,
@@ -219,6 +220,13 @@ def test_an_operation_id_is_used_once() -> None:
     opened = runs.opened().state
     taken = after(opened, SetRegister(namespace=Namespace.OP_META, key=RUN, value={}))
     assert guard_of(taken, "accept_run", runs.accepted()) == "operation_is_new"
+    assert guard_of(runs.plain_run().state, "accept_run", runs.accepted()) == "operation_is_new"
+
+
+def test_a_lane_without_configuration_accepts_nothing() -> None:
+    bare = apply(runs.opened().state, [DeleteRegister(namespace=Namespace.LANE_CONFIG, key="main")], timestamp=1)
+    assert isinstance(bare, tuple)
+    assert guard_of(bare[0], "accept_run", runs.accepted()) == "lane_is_configured"
 
 
 def test_a_run_that_failed_may_still_be_aborted_from_outside() -> None:

@@ -17,6 +17,7 @@ from restartpoint_reference import (
     NewUsage,
     SetRegister,
     State,
+    View,
     Write,
     apply,
     invariants,
@@ -25,11 +26,12 @@ from restartpoint_reference.invariants import CHANGES
 from restartpoint_reference.transitions.session import CreateLane
 from restartpoint_reference.transitions.tools import ToolResult
 from tests.reference.walk import Walk, assistant, result, uid, usage
-from tests.reference.walks import compaction, runs
+from tests.reference.walks import compaction, deferred, inbox, navigation, runs
 from tests.reference.walks.runs import C1, C2, R1, RUN, STEP, U1
 
 N = Namespace
 QUEUED = uid(300, 1)
+RUNNING: JsonObject = {"status": "running"}
 PENDING: JsonObject = {"type": "custom", "customType": "note"}
 
 
@@ -145,6 +147,64 @@ def navigating(target: str) -> State:
     return put(put(opened, N.OP_META, RUN, meta), N.OP_STATE, RUN, run)
 
 
+def reworded(state: State, id: str, stop: str) -> State:
+    """The state with another stop reason in one response."""
+    entry = state.entries[id]
+    message = entry.message
+    assert message is not None
+    return replace(
+        state, entries=state.entries.set(id, replace(entry, payload={"message": {**message, "stopReason": stop}}))
+    )
+
+
+def latest(walk: Walk, stop: str) -> State:
+    """The walk's state with another stop reason in its run's latest response."""
+    response = View(walk.state, "main").run.latest_assistant_entry_id
+    assert response is not None
+    return reworded(walk.state, response, stop)
+
+
+def cancelled_with_input() -> State:
+    state = edited(put(unread_run(), N.PENDING_ENTRY, QUEUED, PENDING), N.OP_STATE, RUN, "inbox.steer", [QUEUED])
+    control: JsonObject = {"status": "cancel_requested", "requestedAt": 5, "drainedSteer": [], "drainedFollowUp": []}
+    return edited(state, N.OP_STATE, RUN, "control", control)
+
+
+def misprepared() -> State:
+    files: JsonObject = {"read": [], "written": [], "edited": []}
+    branch: JsonObject = {"kind": "branch_summary", "messages": [], "fileOps": files, "totalTokens": 1}
+    return put(
+        summarizing("control", RUNNING)(), N.OP_PREPARATION, f"{compaction.COMPACTION}:{compaction.TASK}", branch
+    )
+
+
+def labelled(label: str) -> State:
+    """A navigation to the root that has a label."""
+    state = navigation.moving(runs.plain_run(), None).state
+    told = edited(state, N.OP_META, navigation.NAVIGATION, "intent.label", label)
+    return edited(told, N.OP_STATE, navigation.NAVIGATION, "label", label)
+
+
+def from_the_root() -> State:
+    """A navigation that summarizes the branch of a lane at its root."""
+    state = navigation.summarizing(runs.plain_run(), navigation.ASKED, 1, 2, 3).state
+    rooted = edited(state, N.OP_META, navigation.NAVIGATION, "sourceLeafId", None)
+    return put(rooted, N.LANE_LEAF, "main", None)
+
+
+def both_under_way() -> State:
+    walk = runs.with_tools()
+    runs.clear(walk, 1)
+    runs.clear(walk, 3)
+    return edited(walk.state, N.OP_STATE, RUN, "settings.toolExecution", "sequential")
+
+
+def result_before_its_predecessor() -> State:
+    first: JsonObject = {"status": "planned", "sourceIndex": 1, "resultEntryId": uid(95, 77)}
+    second: JsonObject = {"status": "completed", "sourceIndex": 3, "resultEntryId": C1, "terminate": False}
+    return edited(tools(), N.OP_STATE, RUN, "phase.batch.calls", [first, second])
+
+
 def reused_seq() -> State:
     state = runs.prompted().state
     entry = state.entries[uid(95, 2)]
@@ -159,7 +219,7 @@ BROKEN: list[tuple[str, Callable[[], State]]] = [
     ("stats_equal_the_ledger", lambda: replace(runs.prompted().state, stats=State.empty().stats)),
     ("responses_are_settled", pending_response),
     ("entries_carry_their_content", tailless_compaction),
-    ("registers_have_their_shape", lambda: put(runs.prompted().state, N.LANE_CONFIG, "main", {})),
+    ("registers_have_their_shape", lambda: put(runs.opened().state, N.LANE_CONFIG, "main", {})),
     ("everything_is_readable", lambda: dropped(runs.prompted().state, N.LANE_LEAF, "main")),
     ("everything_is_readable", lambda: dropped(runs.prompted().state, N.OP_STATE, RUN)),
     ("everything_is_readable", lambda: edited(navigating("root"), N.OP_META, RUN, "intent", {"kind": "compaction"})),
@@ -195,6 +255,30 @@ BROKEN: list[tuple[str, Callable[[], State]]] = [
     ("results_match_their_calls", run_state("phase.batch.calls.0.resultEntryId", R1)),
     ("results_match_their_calls", run_state("phase.batch.calls.0.terminate", True)),
     ("truncated_calls_never_start", truncated_and_started),
+    ("everything_is_readable", lambda: dropped(runs.prompted().state, N.LANE_CONFIG, "main")),
+    ("state_fits_the_intent", summarizing("customInstructions", "more")),
+    ("results_name_ended_operations", lambda: put(
+        unread_run(), N.LANE_LAST_RESULT, "main",
+        {"operationId": RUN, "kind": "run", "leafId": None, "outcome": "completed"})),
+    ("facts_are_about_what_exists", lambda: put(runs.opened().state, N.FACT_LABEL, "gone", "here")),
+    ("facts_are_about_what_exists", lambda: put(runs.opened().state, N.FACT_NAME, "title", "a name")),
+    ("reserved_ids_are_free", lambda: edited(unread_run(), N.OP_STATE, RUN, "phase.generation.usageId", R1)),
+    ("reserved_ids_are_free", lambda: put(unread_run(), N.PENDING_ENTRY, R1, PENDING)),
+    ("aborted_responses_stand_under_cancellation", lambda: latest(inbox.answered(), "aborted")),
+    ("cancelled_runs_owe_no_input", cancelled_with_input),
+    ("navigations_have_somewhere_to_go", lambda: navigating("root")),
+    ("navigations_have_somewhere_to_go", lambda: labelled("here")),
+    ("navigations_have_somewhere_to_go", from_the_root),
+    ("preparations_are_of_their_work", misprepared),
+    ("attempts_are_within_their_policy", lambda: edited(unread_run(), N.OP_STATE, RUN, "phase.generation.attempt", 99)),
+    ("attempts_are_within_their_policy", lambda: edited(unread_run(), N.OP_STATE, RUN, "phase.generation.attempt", 0)),
+    ("attempts_are_within_their_policy", summarizing("structural.generation.attempt", 99)),
+    ("what_may_finish_has_its_response", lambda: edited(
+        runs.prompted().state, N.OP_STATE, RUN, "phase.continuation",
+        {"kind": "may_finish", "includeFinalAssistant": True})),
+    ("deferred_sources_are_deferred", lambda: latest(deferred.suspended(), "stop")),
+    ("calls_settle_in_source_order", both_under_way),
+    ("calls_settle_in_source_order", result_before_its_predecessor),
 ]  # fmt: skip
 
 

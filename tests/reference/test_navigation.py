@@ -23,7 +23,7 @@ TELL = AcceptSummarizedNavigation(operation_id=NAVIGATION, started_at=1, target_
 
 
 def at_root() -> Walk:
-    walk = moving(runs.plain_run(), None)
+    walk = moving(runs.plain_run(), None, id=navigation.SECOND_NAVIGATION)
     walk.take(TRANSITIONS["navigate"])
     return walk
 
@@ -93,7 +93,7 @@ def test_a_navigation_to_the_root_empties_the_lane_and_keeps_the_tree() -> None:
     walk = at_root()
     assert walk.state.value(Namespace.LANE_LEAF, "main") is None
     assert last_result(walk) == {
-        "operationId": NAVIGATION, "kind": "navigation", "leafId": None, "outcome": "completed",
+        "operationId": navigation.SECOND_NAVIGATION, "kind": "navigation", "leafId": None, "outcome": "completed",
     }  # fmt: skip
     assert runs.R2 in walk.state.entries
 
@@ -142,7 +142,8 @@ def test_a_navigation_that_is_told_of_a_missing_target_is_explained_as_none() ->
 
 def test_the_summary_of_a_lane_may_be_the_target_of_another_navigation() -> None:
     walk = navigation.summarized()
-    walk = requested(generating(summarizing(walk, runs.R1, 0), uid(730, 1)), uid(730, 2))
+    summarizing(walk, runs.R1, 0, id=navigation.SECOND_NAVIGATION)
+    requested(generating(walk, uid(730, 1)), uid(730, 2))
     walk.take(TRANSITIONS["publish_navigation"], Summary(summary="told of the tale"))
     entry = walk.state.entries[uid(730, 1)]
     assert (entry.parent_id, entry.payload["fromId"]) == (runs.R1, RESULT)

@@ -87,7 +87,7 @@ def test_a_later_compaction_continues_the_earlier_summary_and_divides_its_tail()
     before = next(step.before for step in reversed(walk.steps) if step.commit.name == "accept_compaction")
     assert previous_summary(first.before, View(first.before, "main").leaf) is UNSET
     assert previous_summary(before, View(before, "main").leaf) == "the user asked for changes"
-    held = second.before.value(Namespace.OP_PREPARATION, f"{compaction.COMPACTION}:{compaction.TASK}")
+    held = second.before.value(Namespace.OP_PREPARATION, f"{compaction.SECOND_COMPACTION}:{compaction.TASK}")
     assert isinstance(held, dict)
     assert held["previousSummary"] == "the user asked for changes"
     summary, *rest = project(before, View(before, "main").leaf)

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from restartpoint_reference.invariants.combinations import OF_COMBINATIONS
 from restartpoint_reference.invariants.commits import CHANGES
 from restartpoint_reference.invariants.registers import OF_REGISTERS
 from restartpoint_reference.invariants.rows import OF_ROWS
@@ -60,6 +61,7 @@ def operations(state: State) -> tuple[View, ...]:
 
 
 INVARIANTS: Final[tuple[Invariant, ...]] = tuple(
-    Invariant(name=find.__name__, section=section, find=find) for section, find in (*OF_ROWS, *OF_REGISTERS, *OF_STATES)
+    Invariant(name=find.__name__, section=section, find=find)
+    for section, find in (*OF_ROWS, *OF_REGISTERS, *OF_STATES, *OF_COMBINATIONS)
 )
 """Every invariant that one durable state can break."""

@@ -6,7 +6,7 @@ Each takes what the commit changed and answers the sentences that say where it b
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from restartpoint_reference.shapes import UNSET, Json, Refused
+from restartpoint_reference.shapes import UNSET, Refused
 from restartpoint_reference.store import Delta
 from restartpoint_reference.transitions.frame import NotThis, View
 from restartpoint_reference.vocabulary.entries import Namespace, Register
@@ -73,6 +73,16 @@ def _named(register: Register | None) -> str | None:
         return None
 
 
+def acceptance_data_is_written_once(delta: Delta) -> Iterator[str]:
+    """What an operation was accepted with, its preparations and its calls' arguments never change (§1.3, §3.1)."""
+    for (namespace, key), (before, after) in delta.registers.items():
+        if namespace in _WRITTEN_ONCE and before is not None and after is not None:
+            yield f"{namespace}/{key} is written again"
+
+
+_WRITTEN_ONCE: Final = (Namespace.OP_META, Namespace.OP_PREPARATION, Namespace.OP_TOOL_ARGS)
+
+
 def overflow_recovery_is_spent_by_a_compaction(delta: Delta) -> Iterator[str]:
     """A state says that overflow recovery was used only if the one before it did, or if it compacts one (§9.1, 18)."""
     for operation, before, after in _written(delta, Namespace.OP_STATE):
@@ -81,16 +91,23 @@ def overflow_recovery_is_spent_by_a_compaction(delta: Delta) -> Iterator[str]:
             yield f"op.state/{operation} claims an overflow recovery that never took place"
 
 
-def _says_used(value: object) -> bool:
-    pending = [value]
-    while pending:
-        held = pending.pop()
-        if isinstance(held, dict):
-            if held.get("overflowRecoveryUsed") is True:
-                return True
-            pending.extend(held.values())
-        elif isinstance(held, list):
-            pending.extend(held)
+def new_input_restores_overflow_recovery(delta: Delta) -> Iterator[str]:
+    """A commit that adds a prompt or a tool result and owes a turn says that recovery is unused (§9.1, 18)."""
+    added = [entry.id for entry in delta.entries if role(entry.message or {}) in ("user", "toolResult")]
+    for operation, _, after in _written(delta, Namespace.OP_STATE):
+        if added and after is not None and _says_used(after.value):
+            yield f"op.state/{operation} has spent its overflow recovery, although {added[-1]} is new"
+
+
+def _says_used(state: object) -> bool:
+    """Whether what a run owes, will owe after its compaction, or generates has spent its overflow recovery (§3.2)."""
+    match state:
+        case {"phase": {"continuation": {"overflowRecoveryUsed": True}}}:
+            return True
+        case {"phase": {"resumeAfter": {"continuation": {"overflowRecoveryUsed": True}}}}:
+            return True
+        case {"phase": {"generation": {"context": {"overflowRecoveryUsed": True}}}}:
+            return True
     return False
 
 
@@ -102,25 +119,38 @@ def _compacts_overflow(value: object) -> bool:
 
 
 def aborted_responses_come_with_cancellation(delta: Delta) -> Iterator[str]:
-    """An aborted response and a state in which cancellation is requested are one commit (§9.1, 19)."""
-    states: list[Json] = [after.value for _, _, after in _written(delta, Namespace.OP_STATE) if after is not None]
-    cancelled = any(isinstance(state, dict) and _status(state.get("control")) == "cancel_requested" for state in states)
-    for entry in delta.entries:
-        message = entry.message or {}
-        aborted = role(message) == "assistant" and message.get("stopReason") == StopReason.ABORTED
-        if aborted and not cancelled:
-            yield f"entry {entry.id} is an aborted response without a cancellation"
+    """The commit that settles a request by an aborted response writes a state that is asked to stop (§9.1, 19)."""
+    inserted = {entry.id: entry.message or {} for entry in delta.entries}
+    for operation, before, after in _written(delta, Namespace.OP_STATE):
+        response = inserted.get(_reserved_response(before), {})
+        if response.get("stopReason") == StopReason.ABORTED and not _is_cancelled(after):
+            yield f"op.state/{operation} settles by an aborted response without a cancellation"
 
 
-def _status(control: Json | object) -> object:
-    return control.get("status") if isinstance(control, dict) else None
+def _reserved_response(register: Register | None) -> str:
+    """The entry id that a pending request or poll reserved, empty when there is none (§3.2)."""
+    match None if register is None else register.value:
+        case {"phase": {"generation": {"responseEntryId": str() as id}}}:
+            return id
+        case {"phase": {"deferred": {"responseEntryId": str() as id}}}:
+            return id
+    return ""
+
+
+def _is_cancelled(register: Register | None) -> bool:
+    match None if register is None else register.value:
+        case {"control": {"status": "cancel_requested"}}:
+            return True
+    return False
 
 
 CHANGES: Final[tuple[tuple[str, Callable[[Delta], Iterator[str]]], ...]] = (
     ("9.1, 9", leaves_move_by_append_or_navigation),
     ("9.1, 14", operations_are_accepted_by_idle_lanes),
     ("9.1, 16", results_come_with_the_end),
+    ("3.1", acceptance_data_is_written_once),
     ("9.1, 18", overflow_recovery_is_spent_by_a_compaction),
+    ("9.1, 18", new_input_restores_overflow_recovery),
     ("9.1, 19", aborted_responses_come_with_cancellation),
 )
 """Every rule that one commit can break, with its section and number."""

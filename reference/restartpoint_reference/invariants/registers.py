@@ -10,6 +10,7 @@ from restartpoint_reference.transitions.frame import NotThis
 from restartpoint_reference.vocabulary.entries import Namespace
 from restartpoint_reference.vocabulary.registers import (
     BranchPreparation,
+    CompactionIntent,
     CompactionPreparation,
     LaneConfiguration,
     LaneLastResult,
@@ -20,6 +21,7 @@ from restartpoint_reference.vocabulary.registers import (
     PendingMessage,
 )
 from restartpoint_reference.vocabulary.states import (
+    CompactionState,
     NavigationState,
 )
 
@@ -74,7 +76,7 @@ def everything_is_readable(scope: Scope) -> Iterator[str]:
         try:
             _ = (view.lane_state, view.leaf)
             if view.lane_state.current_operation_id is not None:
-                _ = (view.operation, view.operation_state)
+                _ = (view.configuration, view.operation, view.operation_state)
         except NotThis as reason:
             if any(scope.state.register(namespace, lane) is not None for namespace in LANE_REGISTERS):
                 yield f"lane {lane}: {reason}"
@@ -104,9 +106,12 @@ def state_fits_the_intent(scope: Scope) -> Iterator[str]:
         held, intent = view.operation_state, view.operation.intent
         match held, intent:
             case NavigationState(), NavigationIntent():
-                there = (held.target_id, held.summarize, held.label)
-                if there != (intent.target_id, intent.summarize, intent.label):
+                there = (held.target_id, held.summarize, held.label, held.custom_instructions)
+                if there != (intent.target_id, intent.summarize, intent.label, intent.custom_instructions):
                     yield f"op.state/{view.operation_id} navigates elsewhere than op.meta says"
+            case CompactionState(), CompactionIntent():
+                if held.custom_instructions != intent.custom_instructions:
+                    yield f"op.state/{view.operation_id} has other instructions than op.meta"
             case _:
                 pass
 
@@ -137,6 +142,23 @@ def leaves_exist(scope: Scope) -> Iterator[str]:
             yield f"lane.leaf/{view.lane} names {view.leaf}, which does not exist"
 
 
+def results_name_ended_operations(scope: Scope) -> Iterator[str]:
+    """What lane.lastResult names is not what the lane has open (§9.1, 13, 16)."""
+    for view in scope.lanes:
+        last, operation = scope.state.value(Namespace.LANE_LAST_RESULT, view.lane), view.lane_state.current_operation_id
+        if operation is not None and isinstance(last, dict) and last.get("operationId") == operation:
+            yield f"lane.lastResult/{view.lane} names {operation}, which is open"
+
+
+def facts_are_about_what_exists(scope: Scope) -> Iterator[str]:
+    """A label is that of an entry, and the session has one name (§1.3)."""
+    for register in scope.registers:
+        if register.namespace is Namespace.FACT_LABEL and register.key not in scope.state.entries:
+            yield f"fact.label/{register.key} labels what does not exist"
+        if register.namespace is Namespace.FACT_NAME and register.key:
+            yield f"fact.name/{register.key} has a key"
+
+
 OF_REGISTERS: Final[tuple[tuple[str, Callable[[Scope], Iterator[str]]], ...]] = (
     ("9.1, 3", registers_have_their_shape),
     ("9.1, 12", everything_is_readable),
@@ -144,5 +166,7 @@ OF_REGISTERS: Final[tuple[tuple[str, Callable[[Scope], Iterator[str]]], ...]] = 
     ("9.1, 12", state_fits_the_intent),
     ("9.1, 15", queued_content_waits_once),
     ("9.1, 20", leaves_exist),
+    ("9.1, 16", results_name_ended_operations),
+    ("1.3", facts_are_about_what_exists),
 )
 """Each with its section and number."""

@@ -61,11 +61,17 @@ def named_registers_exist(scope: Scope) -> Iterator[str]:
 
 
 def reserved_ids_are_free(scope: Scope) -> Iterator[str]:
-    """An id that is reserved for content to come holds nothing yet (§9.1, 15)."""
+    """An id that is reserved for content to come holds nothing yet and is reserved once (§9.1, 15)."""
+    waiting = scope.state.namespaces[Namespace.PENDING_ENTRY]
     for view in scope.reserving:
-        for key in _reserved(view):
+        reserved = [*_reserved(view)]
+        for key in reserved:
             if key in scope.state.entries or key in scope.state.usage:
                 yield f"{key} is reserved by {view.operation_id} and exists"
+            if key in waiting:
+                yield f"{key} is reserved by {view.operation_id} and queued"
+        if len(set(reserved)) < len(reserved):
+            yield f"{view.operation_id} reserves an id twice"
 
 
 def structural_work_fits(scope: Scope) -> Iterator[str]:

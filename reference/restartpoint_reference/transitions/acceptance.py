@@ -98,9 +98,17 @@ def captured_items_wait(view: View, inputs: AcceptRun) -> str | None:
 
 
 def operation_is_new(view: View, inputs: Acceptance) -> str | None:
-    """The operation id was never used (§3.1)."""
-    taken = view.state.register(Namespace.OP_META, inputs.operation_id) is not None
+    """The operation id is that of no open operation, nor of the lane's last one (§3.1, §3.13)."""
+    last = view.state.value(Namespace.LANE_LAST_RESULT, view.lane)
+    ended = isinstance(last, dict) and last.get("operationId") == inputs.operation_id
+    taken = ended or view.state.register(Namespace.OP_META, inputs.operation_id) is not None
     return f"operation {inputs.operation_id} exists" if taken else None
+
+
+def lane_is_configured(view: View, _: Acceptance) -> str | None:
+    """The lane has its total configuration (§2.3)."""
+    present = view.state.register(Namespace.LANE_CONFIG, view.lane) is not None
+    return None if present else f"lane {view.lane} has no configuration"
 
 
 @transition(
@@ -108,7 +116,7 @@ def operation_is_new(view: View, inputs: Acceptance) -> str | None:
     section="3.6",
     phases=IDLE,
     inputs=AcceptRun,
-    guards=(something_is_appended, captured_items_wait, operation_is_new),
+    guards=(lane_is_configured, something_is_appended, captured_items_wait, operation_is_new),
     extract=_accepted,
     public=True,
 )

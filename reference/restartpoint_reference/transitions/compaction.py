@@ -6,7 +6,7 @@ from restartpoint_reference.classify import says_overflow
 from restartpoint_reference.preparation import CompactionCut, compaction_cut, impossible_cut, prepared_compaction
 from restartpoint_reference.shapes import UNSET, JsonObject, Unset
 from restartpoint_reference.threshold import should_compact
-from restartpoint_reference.transitions.acceptance import Acceptance, operation_is_new
+from restartpoint_reference.transitions.acceptance import Acceptance, lane_is_configured, operation_is_new
 from restartpoint_reference.transitions.frame import (
     IDLE,
     Inputs,
@@ -121,7 +121,7 @@ def _accepted(view: View, seen: Seen) -> AcceptCompaction:
     section="3.6",
     phases=IDLE,
     inputs=AcceptCompaction,
-    guards=(operation_is_new, context_is_cut),
+    guards=(lane_is_configured, operation_is_new, context_is_cut),
     extract=_accepted,
     public=True,
 )

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 from restartpoint_reference.preparation import BranchCut, branch_cut, impossible_branch, prepared_branch
 from restartpoint_reference.shapes import UNSET, JsonObject, Unset
-from restartpoint_reference.transitions.acceptance import Acceptance, operation_is_new
+from restartpoint_reference.transitions.acceptance import Acceptance, lane_is_configured, operation_is_new
 from restartpoint_reference.transitions.compaction import set_preparation
 from restartpoint_reference.transitions.frame import (
     IDLE,
@@ -155,7 +155,7 @@ def _opened(view: View, inputs: AcceptNavigation, instructions: str | Unset, tas
     section="3.6",
     phases=IDLE,
     inputs=AcceptNavigation,
-    guards=(operation_is_new, target_exists, target_is_elsewhere, root_gets_no_label),
+    guards=(lane_is_configured, operation_is_new, target_exists, target_is_elsewhere, root_gets_no_label),
     extract=_accepted,
     public=True,
 )
@@ -169,7 +169,14 @@ def accept_navigation(view: View, inputs: AcceptNavigation) -> Writes:
     section="3.6",
     phases=IDLE,
     inputs=AcceptSummarizedNavigation,
-    guards=(operation_is_new, target_exists, target_is_elsewhere, both_ends_are_entries, branch_is_summarised),
+    guards=(
+        lane_is_configured,
+        operation_is_new,
+        target_exists,
+        target_is_elsewhere,
+        both_ends_are_entries,
+        branch_is_summarised,
+    ),
     extract=_accepted_summarized,
     public=True,
 )

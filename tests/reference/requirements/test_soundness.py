@@ -81,6 +81,7 @@ def navigating() -> Walk:
 
 PROMPT = uid(95, 1)
 BATCH, NAMED = "batches_are_complete", "named_entries_exist"
+POLLED = "deferred_sources_are_deferred"
 
 
 @pytest.mark.covers("RT-3.3-04")
@@ -97,8 +98,8 @@ BATCH, NAMED = "batches_are_complete", "named_entries_exist"
         (half_done, N.OP_STATE, "phase.batch.calls.0.resultEntryId", PROMPT, {"results_match_their_calls"}),
         (runs.prompted, N.OP_STATE, "phase.triggerEntryId", GONE, {NAMED}),
         (runs.requested, N.OP_STATE, "phase.generation.context.triggerEntryId", GONE, {NAMED}),
-        (deferred.suspended, N.OP_STATE, "phase.deferred.sourceEntryId", GONE, {NAMED}),
-        (deferred.suspended, N.OP_STATE, "phase.deferred.sourceEntryId", PROMPT, {NAMED}),
+        (deferred.suspended, N.OP_STATE, "phase.deferred.sourceEntryId", GONE, {NAMED, POLLED}),
+        (deferred.suspended, N.OP_STATE, "phase.deferred.sourceEntryId", PROMPT, {NAMED, POLLED}),
         (inbox.failing, N.OP_STATE, "phase.provenance.entryId", PROMPT, {NAMED}),
         (abort.compacting, N.OP_META, "sourceLeafId", GONE, {NAMED, "structural_work_fits"}),
         (navigating, N.OP_META, "intent.targetId", GONE, {NAMED, "state_fits_the_intent"}),

@@ -18,7 +18,7 @@ from tests.reference.walk import Walk, assistant, text, uid, usage, user
 from tests.reference.walks import runs
 from tests.reference.walks.places import INPUT, MESSAGE, RESPONSE, USAGE, under
 
-COMPACTION, TASK, SECOND_TASK = uid(600, 1), uid(600, 2), uid(600, 3)
+COMPACTION, TASK, SECOND_TASK, SECOND_COMPACTION = uid(600, 1), uid(600, 2), uid(600, 3), uid(600, 4)
 RESULT, SECOND_RESULT, HOOK_ROW = uid(610, 1), uid(610, 2), uid(610, 3)
 FILES = FileOperations(read=("/a", "/b"), written=("/c",), edited=("/b",))
 SETTINGS = CompactionSettings(enabled=False, reserve_tokens=10, keep_recent_tokens=20)
@@ -30,10 +30,10 @@ def cut(summarized: int, prefix: int = 0, *projected: Projected, tokens: int = 9
     )  # fmt: skip
 
 
-def asked(walk: Walk, division: CompactionCut, instructions: bool = False) -> Walk:
+def asked(walk: Walk, division: CompactionCut, instructions: bool = False, id: str = COMPACTION) -> Walk:
     """The walk with a compaction accepted on its idle lane."""
     inputs = AcceptCompaction(
-        operation_id=COMPACTION, task_id=TASK, started_at=950, cut=division, settings=SETTINGS
+        operation_id=id, task_id=TASK, started_at=950, cut=division, settings=SETTINGS
     )  # fmt: skip
     inputs = replace(inputs, custom_instructions="keep names") if instructions else inputs
     walk.take(T["accept_compaction"], inputs)
@@ -68,7 +68,7 @@ def compacted_twice() -> Walk:
     requested(requested(walk, uid(620, 1)), uid(620, 2), 7)
     walk.take(T["publish_compaction"], Summary(summary="the user asked for changes"))
     walk.take(T["write_idle"], IdleWrite(id=uid(630, 1), message=user("and now?")))
-    generating(asked(walk, cut(3)), SECOND_RESULT)
+    generating(asked(walk, cut(3), id=SECOND_COMPACTION), SECOND_RESULT)
     requested(walk, uid(620, 3))
     walk.take(T["publish_compaction"], Summary(summary="all was done"))
     return walk

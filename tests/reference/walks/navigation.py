@@ -26,21 +26,21 @@ from tests.reference.walks.compaction import (
     with_notes,
 )
 
-NAVIGATION, TASK, ROW = uid(700, 1), uid(700, 2), uid(700, 3)
+NAVIGATION, TASK, ROW, SECOND_NAVIGATION = uid(700, 1), uid(700, 2), uid(700, 3), uid(700, 4)
 ASKED, NOTED = uid(95, 1), uid(640, 1)
 
 
-def moving(walk: Walk, target: str | None, label: str | Unset = UNSET) -> Walk:
+def moving(walk: Walk, target: str | None, label: str | Unset = UNSET, id: str = NAVIGATION) -> Walk:
     """The walk with a navigation accepted on its idle lane."""
-    inputs = AcceptNavigation(operation_id=NAVIGATION, started_at=970, target_id=target, label=label)
+    inputs = AcceptNavigation(operation_id=id, started_at=970, target_id=target, label=label)
     walk.take(T["accept_navigation"], inputs)
     return walk
 
 
-def summarizing(walk: Walk, target: str, *chosen: int, noted: tuple[Projected, ...] = ()) -> Walk:
+def summarizing(walk: Walk, target: str, *chosen: int, noted: tuple[Projected, ...] = (), id: str = NAVIGATION) -> Walk:
     """The walk with a summarized navigation accepted on its idle lane."""
     inputs = AcceptSummarizedNavigation(
-        operation_id=NAVIGATION,
+        operation_id=id,
         started_at=970,
         target_id=target,
         label="from here",
@@ -56,7 +56,7 @@ def moved() -> Walk:
     """The leaf moves back, gets a label there, and then moves to the root."""
     walk = moving(runs.plain_run(), ASKED, "try again")
     walk.take(T["navigate"])
-    moving(walk, None)
+    moving(walk, None, id=SECOND_NAVIGATION)
     walk.take(T["navigate"])
     return walk
 
