@@ -47,7 +47,7 @@ async def sweep_torn_sqlite(scenario: MakeScenario, folder: Path) -> SweepReport
     for line in [line async for line in _strays(place, run.states)]:
         sweeping.add("at the end, its log cut at a frame", [line])
     sweeping.report.looked += len(place.frames()) + 1
-    await run.crash()
+    await (await run.crash()).close()
     return sweeping.report
 
 
@@ -87,7 +87,7 @@ async def _sweep(scenario: MakeScenario, make_place: Callable[[], _TornPlace]) -
             sweeping.report.looked += 1
             if lines := differences(before, await _content(place.copy(cut))):
                 sweeping.add(f"{where}, torn {cut.words}", [*lines])
-        await run.crash()
+        await (await run.crash()).close()
         for cut in (cuts[0], cuts[len(cuts) // 2], cuts[-1]):
             torn = make_place()
             torn.cut = cut

@@ -64,7 +64,6 @@ UNREADABLE: dict[str, tuple[Prepare, str]] = {
     "not a number": (holds(HEAD + FIRST + FIRST.replace(b"null", b"NaN")), "line 3: this is no JSON"),
     "a number beyond all": (holds(HEAD + FIRST.replace(b"null", b"1e999")), "line 2: this is no JSON"),
     "deep nesting": (holds(HEAD + b"[" * 100_000 + b"]" * 100_000 + b"\n"), "line 2: this is no JSON: depth limit"),
-    "nesting at the limit": (holds(HEAD + b'[{"a":' * 500 + b"1" + b"}]" * 500 + b"\n"), "nested too deeply"),
     "a line that is cut in the middle": (holds(HEAD + FIRST[:40] + b"\n" + FIRST), "line 2: this is no JSON"),
     "an empty line": (holds(HEAD + b"\n"), "line 2: this is no JSON"),
     "another database": (database("CREATE TABLE entries(id TEXT)"), "this database is no session: no such"),
@@ -92,6 +91,19 @@ def test_what_is_no_session_is_told_in_one_line(name: str, tmp_path: Path) -> No
     assert result.stderr.count("\n") == 1
     assert "Traceback" not in result.stdout
     assert sorted(tmp_path.iterdir()) == before
+
+
+def test_nesting_that_only_some_interpreters_follow_is_told_without_a_traceback(tmp_path: Path) -> None:
+    """Where an interpreter gives up the file is unreadable; one that goes on finds what is wrong in the commit."""
+    path = tmp_path / "it"
+    path.write_bytes(HEAD + b'[{"a":' * 500 + b"1" + b"}]" * 500 + b"\n")
+    report = audit(path)
+    told = report.unreadable or ""
+    assert "nested too deeply" in told or (report.findings and report.stopped)
+    result = call("audit", str(path))
+    assert result.exit_code == report.exit_code
+    assert result.exit_code in (1, 2)
+    assert "Traceback" not in result.stdout + result.stderr
 
 
 def test_a_file_that_may_not_be_read_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
