@@ -23,10 +23,14 @@ __all__ = [
 ]  # fmt: skip
 
 RAN: Final = frozenset({
-    "settle_tool", "settle_cancelled_tool", "settle_tool_calls", "settle_deferred", "settle_stop",
-    "settle_poll_pending", "settle_poll_tool_calls", "settle_poll_ready",
+    "settle_tool_calls", "settle_overflow", "settle_unpreparable_overflow", "settle_deferred",
+    "settle_invalid_deferred", "settle_stop", "settle_cancelled", "settle_tool", "settle_cancelled_tool",
+    "settle_poll_pending", "settle_poll_mismatch", "settle_poll_tool_calls", "settle_poll_ready",
 })  # fmt: skip
-"""Settlements with a result that only the effect itself can have given."""
+"""Settlements with a result that only the effect itself can have given.
+
+An error need not come from the effect: a model that is gone after the intent settles as a failure too (§3.7).
+"""
 
 NEVER_RAN: Final = frozenset({"refuse_tool", "refuse_truncated_tool", "cancel_planned_tool", "cancel_refused_tool"})
 """Settlements of calls that must not have started (§3.8, §4.6)."""

@@ -8,6 +8,7 @@ from typing import Literal, TypeAlias
 
 from restartpoint_reference import UNSET, Namespace
 from restartpoint_reference.transitions.frame import NotThis, View
+from restartpoint_reference.transitions.tools import tool_args_key
 from restartpoint_reference.vocabulary.messages import source_calls
 from restartpoint_reference.vocabulary.states import (
     AssistantPhase,
@@ -90,11 +91,10 @@ def _tool_intents(view: View) -> Iterator[Intent]:
     calls = {call.source_index: call.id for call in source_calls(view.message(batch.assistant_entry_id))}
     for call in batch.calls:
         if isinstance(call, PendingCall):
-            key = f"{view.operation_id}:{batch.turn_id}:{call.source_index}"
             yield Intent(
                 kind="tool",
                 lane=view.lane,
                 id=call.result_entry_id,
                 tool_call=calls.get(call.source_index),
-                arguments=view.state.value(Namespace.OP_TOOL_ARGS, key),
+                arguments=view.state.value(Namespace.OP_TOOL_ARGS, tool_args_key(view, call.source_index)),
             )

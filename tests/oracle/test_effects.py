@@ -25,6 +25,7 @@ from restartpoint_oracle import (
 from restartpoint_reference import Namespace, project
 from tests.oracle.replayed import open_judged, transaction_of
 from tests.reference.walk import Walk
+from tests.reference.walks import abort, deferred
 from tests.reference.walks.runs import failed_run, plain_run, with_tools
 
 MODEL = Model(provider="acme", model_id="m-1", api="scripted", context_window=8000, max_tokens=100)
@@ -183,6 +184,36 @@ async def test_a_result_settles_as_run_only_what_started(starts: bool) -> None:
     else:
         with pytest.raises(EffectOutOfOrder, match=r"settle_tool settles .* never started"):
             check_sandwich(log)
+
+
+@pytest.mark.parametrize("starts", [True, False])
+@pytest.mark.parametrize("walk, intent, settlement", [
+    (plain_run, "intend_assistant", "settle_tool_calls"),
+    (abort.received, "intend_assistant", "settle_cancelled"),
+    (deferred.answered_for_another_handle, "intend_poll", "settle_poll_mismatch"),
+])  # fmt: skip
+async def test_a_response_settles_only_what_started(
+    walk: Callable[[], Walk], intent: str, settlement: str, starts: bool
+) -> None:
+    log, steps = EffectLog(), walk().steps
+    storage = await up_to(walk(), intent, log)
+    if starts:
+        log.provider(MODEL, projected(storage))
+    first = walk().names.index(intent) + 1
+    for step in steps[first : walk().names.index(settlement) + 1]:
+        await storage.commit(transaction_of(step.elements))
+    wrong = [event.reason for event in log.events if isinstance(event, WrongSettlement)]
+    assert [reason.split()[0] for reason in wrong if settlement in reason] == ([] if starts else [settlement])
+
+
+async def test_the_calls_of_an_answer_to_a_poll_have_the_arguments_of_their_step() -> None:
+    log = EffectLog()
+    storage = await up_to(deferred.answered_with_calls(), "intend_tool", log)
+    (arguments,) = storage.judge.state.namespaces[Namespace.OP_TOOL_ARGS].values()
+    assert isinstance(arguments.value, dict)
+    assert arguments.value
+    log.tool("remove", "t1", arguments.value)
+    check_sandwich(log)
 
 
 async def two_requests(change: Callable[[list[AgentMessage]], list[AgentMessage]]) -> EffectLog:
