@@ -17,7 +17,7 @@ from restartpoint_oracle.crash.chronicle import Chronicle, Committed, Reopened, 
 from restartpoint_oracle.crash.mortal import MortalModels, MortalStorage, MortalTool, Process, Stop
 from restartpoint_oracle.crash.scenario import Scenario, Step
 from restartpoint_oracle.doubles import ManualClock, counted_ids
-from restartpoint_oracle.effects import check_sandwich
+from restartpoint_oracle.effects import check_growth, check_requests, check_sandwich
 from restartpoint_oracle.errors import ContentDiffers
 from restartpoint_oracle.judge import lanes_of
 from restartpoint_oracle.logged import LoggedTimers
@@ -128,7 +128,8 @@ class Run:
                 if not process.dead:
                     raise
         storage.judge.verify()
-        check_sandwich(process.effects)
+        for check in (check_sandwich, check_requests, check_growth):
+            check(process.effects)
         if not process.dead:
             await self._read_again()
         return process.dead
