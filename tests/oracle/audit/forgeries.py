@@ -348,6 +348,11 @@ _FORGERIES: Final = (
         transition="finish_aborted_run", section="3.12, 4.6", says="outcome",
     ),
     Forgery(
+        name="a run that ends aborted though nobody asked", session=ONE,
+        change=lambda s: s.write("finish_run", "lane.lastResult")["value"].update(outcome="aborted"),
+        at="finish_run",
+    ),
+    Forgery(
         name="another tail than was prepared", session=COMPACTED,
         change=lambda s: s.entry("publish_compaction")["retainedTail"].pop(),
         transition="publish_compaction", section="3.9", says="retainedTail",

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from restartpoint_oracle.audit import Kind, Report, audit
+from restartpoint_reference.transitions.tools import INTERRUPTED, NOT_EXECUTED
 from tests.oracle.audit.counting import names_of
 from tests.oracle.audit.histories import Elements, History, recorded
 
@@ -150,3 +151,8 @@ def test_a_line_that_is_none_of_a_trace_is_told(number: int, line: Any, reason: 
     assert report.unreadable is not None
     assert report.unreadable.startswith(f"line {number}: ")
     assert reason in report.unreadable
+
+
+def test_the_page_gives_the_words_that_tell_synthetic_results_apart() -> None:
+    rows = [line for line in PAGE.read_text("utf-8").splitlines() if line.startswith("| `This tool call")]
+    assert [row.split("`")[1] for row in rows] == [INTERRUPTED, NOT_EXECUTED]
