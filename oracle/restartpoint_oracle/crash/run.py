@@ -94,6 +94,7 @@ class Run:
         """
         storage = await MortalStorage.over_existing(inner)
         if lost := self._lost(await content_of_storage(inner)):
+            await inner.close()
             head = "the reopened session is not what had been committed (§1.4)"
             raise ContentDiffers("\n  - ".join((head, *lost)))
         self.chronicle.note(Reopened(uncertain=tuple(uncertain_in(storage.judge.state))))

@@ -84,11 +84,17 @@ class Stage:
         pairs = zip(given.tools, heard, strict=True)
         tools = [one if is_heard else LoggedTool(one, effects) for one, is_heard in pairs]
         given = replace(given, timers=LoggedTimers(given.timers, effects), tools=tools)
-        async with AgentHarness.open(self.session, given) as harness:
-            log_hooks(harness.hooks, effects)
-            hear(harness.events, self.log)
-            self.prepare(harness.hooks)
-            yield harness
+        opened = False
+        try:
+            async with AgentHarness.open(self.session, given) as harness:
+                opened = True
+                log_hooks(harness.hooks, effects)
+                hear(harness.events, self.log)
+                self.prepare(harness.hooks)
+                yield harness
+        finally:
+            if not opened:  # a harness that refuses to open leaves the storage to whoever brought it
+                await storage.close()
         if self.unjudged is None:
             self.court.verdict()
 
